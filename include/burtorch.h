@@ -1,0 +1,7 @@
+// burtorch.h — the whole library with its names brought in, for programs in the paper's spelling
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <burtorch/burtorch.hpp>
+
+using namespace burtorch; // NOLINT: this header exists to do this

@@ -1,0 +1,12 @@
+// burtorch/burtorch.hpp — everything, in namespace burtorch; the parts in reading order
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <burtorch/config.hpp>        // the compile-time switches
+#include <burtorch/error.hpp>         // how it fails
+#include <burtorch/scalar/scalar.hpp> // what a node may hold
+#include <burtorch/op/table.hpp>      // every operation, its value and its pullback
+#include <burtorch/tape.hpp>          // storage: values, gradients, records; mark, rewind, collect
+#include <burtorch/value.hpp>         // the handle of one scalar, its operators and functions
+#include <burtorch/backward.hpp>      // gradients
+#include <burtorch/scratch.hpp>       // gradients in the caller's memory, over only what the root reaches

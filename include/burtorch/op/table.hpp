@@ -1,0 +1,185 @@
+// burtorch/op/table.hpp — THE table: every operation, its struct and its function's name
+// SPDX-License-Identifier: MIT
+//
+// From the list below come the enumerators, the dispatch of the sweep, the functions on Values, and the tests'
+// enumeration. Adding an operation is adding one struct and its line here.
+#pragma once
+
+#include <burtorch/error.hpp>
+#include <burtorch/op/binary.hpp>
+#include <burtorch/op/reduce.hpp>
+#include <burtorch/op/unary.hpp>
+
+#include <cstdint>
+#include <type_traits>
+
+// X(struct in namespace op, name of the C++ function)
+#define BURTORCH_UNARY_OPERATIONS(X)                                                               \
+  X(Relu, relu)                                                                                    \
+  X(Tanh, tanh)                                                                                    \
+  X(Exp, exp)                                                                                      \
+  X(NegLog, negativeLog)                                                                           \
+  X(Sigmoid, sigmoid)                                                                              \
+  X(Inv, inv)                                                                                      \
+  X(Sqr, sqr)                                                                                      \
+  X(Cub, pow3)                                                                                     \
+  X(Log, logarithm)                                                                                \
+  X(Sqrt, sqrt)                                                                                    \
+  X(InvSqrt, invSqrt)                                                                              \
+  X(Negative, negative)                                                                            \
+  X(Abs, abs)                                                                                      \
+  X(Sin, sin)                                                                                      \
+  X(Cos, cos)                                                                                      \
+  X(Tan, tan)                                                                                      \
+  X(Asin, asin)                                                                                    \
+  X(Acos, acos)                                                                                    \
+  X(Atan, atan)                                                                                    \
+  X(Sinh, sinh)                                                                                    \
+  X(Cosh, cosh)                                                                                    \
+  X(Erf, erf)                                                                                      \
+  X(Log1p, log1p)                                                                                  \
+  X(Expm1, expm1)                                                                                  \
+  X(Softplus, softplus)                                                                            \
+  X(Gelu, gelu)                                                                                    \
+  X(Silu, silu)
+
+#define BURTORCH_BINARY_OPERATIONS(X)                                                              \
+  X(BinaryAdd, add)                                                                                \
+  X(BinarySub, sub)                                                                                \
+  X(BinaryMult, mul)                                                                               \
+  X(BinaryMultByConst, mulByConstant)                                                              \
+  X(BinaryDiv, div)                                                                                \
+  X(BinaryMean, mean)                                                                              \
+  X(BinaryAddSquares, addSquares)                                                                  \
+  X(BinaryMeanSquares, meanSquares)                                                                \
+  X(BinaryNegativeMean, negativeMean)                                                              \
+  X(BinaryPow, pow)                                                                                \
+  X(BinaryMin, min)                                                                                \
+  X(BinaryMax, max)                                                                                \
+  X(BinaryAtan2, atan2)                                                                            \
+  X(BinaryHypot, hypot)
+
+#define BURTORCH_CLIPPED_OPERATIONS(X) X(Clamp, clamp)
+
+#define BURTORCH_REDUCTIONS(X)                                                                     \
+  X(AddVarying, reduceSum)                                                                         \
+  X(SubVarying, reduceSub)                                                                         \
+  X(MulVarying, reduceMul)                                                                         \
+  X(MeanVarying, reduceMean)                                                                       \
+  X(SumOfSquaresVarying, reduceSumOfSquares)                                                       \
+  X(MeanSquaresVarying, reduceMeanSquares)                                                         \
+  X(NegativeMeanVarying, reduceNegativeMean)                                                       \
+  X(VarianceBiasedVarying, varianceBiased)                                                         \
+  X(VarianceVarying, variance)                                                                     \
+  X(MaxVarying, reduceMax)                                                                         \
+  X(MinVarying, reduceMin)
+
+#define BURTORCH_PRODUCTS(X)                                                                       \
+  X(InnerProductNoBias, innerProduct)                                                              \
+  X(InnerProductWithBias, innerProductWithBias)
+
+#define BURTORCH_OPERATIONS(X)                                                                     \
+  BURTORCH_UNARY_OPERATIONS(X)                                                                     \
+  BURTORCH_BINARY_OPERATIONS(X)                                                                    \
+  BURTORCH_CLIPPED_OPERATIONS(X)                                                                   \
+  BURTORCH_REDUCTIONS(X)                                                                           \
+  BURTORCH_PRODUCTS(X)
+
+BURTORCH_BEGIN_NAMESPACE
+
+enum class Op : std::uint8_t {
+  eLeaf,
+#define BURTORCH_ENUMERATOR(Name, function) e##Name,
+  BURTORCH_OPERATIONS(BURTORCH_ENUMERATOR)
+#undef BURTORCH_ENUMERATOR
+};
+
+// Where the operands of a record are found. A Unary has form 0.
+enum class Form : std::uint8_t {
+  nodes = 0,       // Unary, Clipped: a is a node. Binary: a and b are
+  nodeNumber = 1,  // Binary: a is a node, b a place among the tape's constants
+  numberNode = 2,  // Binary: a is a place among the tape's constants, b a node
+  run = 0,         // Reduction: nodes a, a+1, …, b of them. Product: operands[a…] holds the two starts (and the bias)
+  list = 1,        // Reduction and Product: operands[a…] holds the indices (first all x, then all y, then the bias)
+};
+
+// One small number for operation and form together: what a record stores and the sweep switches on.
+using Code = std::uint16_t;
+
+constexpr Code codeOf(Op operation, Form form = Form::nodes) {
+  return static_cast<Code>(static_cast<unsigned>(operation) * 4 + static_cast<unsigned>(form));
+}
+constexpr Op opOf(Code code) { return static_cast<Op>(code / 4); }
+constexpr Form formOf(Code code) { return static_cast<Form>(code % 4); }
+
+namespace op {
+
+template <class O>
+struct Entry; // what the table adds to a struct: its enumerator and the name of its function
+#define BURTORCH_ENTRY(Name, function)                                                             \
+  template <>                                                                                      \
+  struct Entry<Name> {                                                                             \
+    static constexpr Op code = Op::e##Name;                                                        \
+    static constexpr const char* name = #function;                                                 \
+  };
+BURTORCH_OPERATIONS(BURTORCH_ENTRY)
+#undef BURTORCH_ENTRY
+
+// An operation in one of its forms, as a type: what dispatch hands to its visitor.
+template <class O, Form F>
+struct Instance {
+  using Operation = O;
+  static constexpr Form form = F;
+};
+
+template <class K, class O>
+inline constexpr bool is = std::is_base_of_v<K, O>;
+
+} // namespace op
+
+namespace detail {
+
+// Calls visitor(op::Instance<Operation, form>{}) for the record's code: the one switch of the library.
+template <class Visitor>
+BURTORCH_INLINE decltype(auto) dispatch(Code code, Visitor&& visitor) {
+  switch (code) {
+#define BURTORCH_CASE(Name, formName)                                                              \
+  case codeOf(Op::e##Name, Form::formName):                                                        \
+    return visitor(op::Instance<op::Name, Form::formName>{});
+#define BURTORCH_ONE(Name, function) BURTORCH_CASE(Name, nodes)
+#define BURTORCH_TWO(Name, function) BURTORCH_CASE(Name, run) BURTORCH_CASE(Name, list)
+#define BURTORCH_THREE(Name, function)                                                             \
+  BURTORCH_CASE(Name, nodes) BURTORCH_CASE(Name, nodeNumber) BURTORCH_CASE(Name, numberNode)
+    BURTORCH_UNARY_OPERATIONS(BURTORCH_ONE)
+    BURTORCH_BINARY_OPERATIONS(BURTORCH_THREE)
+    BURTORCH_CLIPPED_OPERATIONS(BURTORCH_ONE)
+    BURTORCH_REDUCTIONS(BURTORCH_TWO)
+    BURTORCH_PRODUCTS(BURTORCH_TWO)
+#undef BURTORCH_THREE
+#undef BURTORCH_TWO
+#undef BURTORCH_ONE
+#undef BURTORCH_CASE
+  default: BURTORCH_UNREACHABLE();
+  }
+}
+
+} // namespace detail
+
+// The name of an operation's C++ function, and the symbol a picture shows for it.
+struct OpNames {
+  const char* function;
+  const char* symbol;
+};
+
+constexpr OpNames namesOf(Op operation) {
+  switch (operation) {
+#define BURTORCH_NAMES(Name, function)                                                             \
+  case Op::e##Name: return {#function, op::Name::symbol};
+    BURTORCH_OPERATIONS(BURTORCH_NAMES)
+#undef BURTORCH_NAMES
+  case Op::eLeaf: break;
+  }
+  return {"leaf", "leaf"};
+}
+
+BURTORCH_END_NAMESPACE

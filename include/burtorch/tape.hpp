@@ -1,0 +1,780 @@
+// burtorch/tape.hpp — append-only storage of scalar nodes and of the operations that made them
+// SPDX-License-Identifier: MIT
+//
+// What is stored
+//   Every number is a node: an index into two parallel arrays, values[i] and grads[i]. A node made by an
+//   operation also has a record (16 bytes with 32-bit indices): which operation, which result, which
+//   operands. Leaves have no record, so a million parameters cost their values and gradients and nothing in
+//   the sweep. Two side arrays hold what does not fit a record: the plain numbers among operands
+//   (`constants`) and the operand lists of reductions (`operands`).
+//
+// The invariant everything rests on
+//   Records stand in the order of their results, and an operand is always older than the result. So walking
+//   the records backwards is a topological order, a gradient is one such walk, and "which record made node
+//   i" is a binary search. Nothing is ever sorted, hashed or visited recursively.
+//
+// Who may read and write what
+//   append      Value's operators and functions (value.hpp), through leaf() and the push functions
+//   sweep       backward.hpp; the gradients of leaves accumulate over calls, those of other nodes are cleared
+//               first: swept_ counts the records whose results may hold a gradient of an earlier call
+//   forget      mark()/rewind(): everything recorded since a mark is dropped by resetting four counters
+//   compact     collect(): what the kept handles do not reach is squeezed out, in order
+//
+// Memory
+//   Owned memory grows by doubling and is never given back before the tape dies; after the first pass of a
+//   loop that rewinds, nothing allocates. Borrowed memory is the caller's buffer: it never grows, and
+//   running out is an error that leaves the tape as it was. Marking, rewinding and sweeping never allocate.
+//
+// Reading order: Extent and Record, then the push functions, then rewind and collect. value.hpp is the handle
+// users hold, backward.hpp the sweep.
+#pragma once
+
+#include <burtorch/error.hpp>
+#include <burtorch/op/table.hpp>
+#include <burtorch/scalar/scalar.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <ranges>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+BURTORCH_BEGIN_NAMESPACE
+
+template <Scalar T, class... Options>
+class Tape;
+template <Scalar T, class... Options>
+class Value;
+
+// Option of a tape: several threads may append to it at once. Its memory is what it was given; it does not grow.
+struct Concurrent {};
+
+// How much of each array: a position on the tape, a need, or a capacity.
+struct Extent {
+  std::size_t nodes = 0;
+  std::size_t records = 0;
+  std::size_t constants = 0;
+  std::size_t operands = 0;
+
+  constexpr bool operator==(const Extent&) const = default;
+};
+
+constexpr Extent operator+(const Extent& x, const Extent& y) {
+  return {x.nodes + y.nodes, x.records + y.records, x.constants + y.constants, x.operands + y.operands};
+}
+
+// True if x fits into y in every array.
+constexpr bool fits(const Extent& x, const Extent& y) {
+  return x.nodes <= y.nodes && x.records <= y.records && x.constants <= y.constants &&
+         x.operands <= y.operands;
+}
+
+// Tape<float> tape{reserve(1 << 20)}: owned memory for that many nodes from the start.
+struct Reserve {
+  Extent extent;
+};
+constexpr Reserve reserve(std::size_t nodes) { return {{nodes, nodes, nodes / 4, nodes}}; }
+constexpr Reserve reserve(const Extent& extent) { return {extent}; }
+
+namespace detail {
+
+template <class... Options>
+struct TapeOptions { // the index type is the one unsigned integer among the options
+  using Index = std::uint32_t;
+  static constexpr bool concurrent = false;
+};
+template <std::unsigned_integral I, class... Rest>
+struct TapeOptions<I, Rest...> : TapeOptions<Rest...> {
+  using Index = I;
+};
+template <class... Rest>
+struct TapeOptions<Concurrent, Rest...> : TapeOptions<Rest...> {
+  static constexpr bool concurrent = true;
+};
+
+// Hands out the next places of the four arrays. at is where the claimed places begin.
+class SequentialCursor {
+public:
+  // The needs are literals after inlining, so that arrays which are not needed cost nothing. Counters are read and
+  // written one by one: as a whole they would go through a vector register and stall on the last store.
+  BURTORCH_INLINE bool claim(const Extent& need, const Extent& capacity, Extent& at) {
+    if (lacks(&Extent::nodes, need, capacity) || lacks(&Extent::records, need, capacity) ||
+        lacks(&Extent::constants, need, capacity) || lacks(&Extent::operands, need, capacity)) [[unlikely]]
+      return false;
+    take(&Extent::nodes, need, at);
+    take(&Extent::records, need, at);
+    take(&Extent::constants, need, at);
+    take(&Extent::operands, need, at);
+    return true;
+  }
+  const Extent& used() const { return used_; }
+  void set(const Extent& used) { used_ = used; }
+
+private:
+  using Count = std::size_t Extent::*;
+  BURTORCH_INLINE bool lacks(Count count, const Extent& need, const Extent& capacity) const {
+    return need.*count != 0 && used_.*count + need.*count > capacity.*count;
+  }
+  BURTORCH_INLINE void take(Count count, const Extent& need, Extent& at) {
+    if (need.*count == 0) return;
+    at.*count = used_.*count;
+    used_.*count += need.*count;
+  }
+  Extent used_; // std::size_t, not Index: a store to a record must not look like a store to a counter
+};
+
+// The same for several threads. Nodes and records are claimed together in one word, so that the records of
+// any two threads stand in the order of their results.
+class ConcurrentCursor {
+public:
+  bool claim(const Extent& need, const Extent& capacity, Extent& at) {
+    if (!claimOne(constants_, need.constants, capacity.constants, at.constants)) return false;
+    if (!claimOne(operands_, need.operands, capacity.operands, at.operands)) return false;
+    std::uint64_t old = nodesAndRecords_.load(std::memory_order_relaxed);
+    do {
+      at.nodes = old >> 32;
+      at.records = old & 0xffffffffu;
+      if (at.nodes + need.nodes > capacity.nodes || at.records + need.records > capacity.records)
+        return false;
+    } while (!nodesAndRecords_.compare_exchange_weak(old, old + pack(need), std::memory_order_relaxed));
+    return true;
+  }
+  Extent used() const {
+    const std::uint64_t both = nodesAndRecords_.load(std::memory_order_acquire);
+    return {both >> 32, both & 0xffffffffu, constants_.load(std::memory_order_acquire),
+            operands_.load(std::memory_order_acquire)};
+  }
+  void set(const Extent& used) {
+    nodesAndRecords_.store(pack(used));
+    constants_.store(used.constants);
+    operands_.store(used.operands);
+  }
+
+private:
+  static std::uint64_t pack(const Extent& e) {
+    return (static_cast<std::uint64_t>(e.nodes) << 32) | static_cast<std::uint64_t>(e.records);
+  }
+  static bool claimOne(std::atomic<std::size_t>& counter, std::size_t need, std::size_t capacity,
+                       std::size_t& at) {
+    at = counter.load(std::memory_order_relaxed);
+    do {
+      if (at + need > capacity) return false;
+    } while (!counter.compare_exchange_weak(at, at + need, std::memory_order_relaxed));
+    return true;
+  }
+  std::atomic<std::uint64_t> nodesAndRecords_{0};
+  std::atomic<std::size_t> constants_{0}, operands_{0};
+};
+
+// Names of nodes, for people: sorted by index, because they are mostly given in that order and dropped from
+// the end. A debugging aid on the heap, also for tapes in borrowed memory.
+class Labels {
+public:
+#if BURTORCH_LABELS
+  void set(std::size_t node, std::string label) {
+    auto at = find(node);
+    if (at != labels_.end() && at->first == node) at->second = std::move(label);
+    else labels_.emplace(at, node, std::move(label));
+  }
+  std::string get(std::size_t node) const {
+    auto at = const_cast<Labels*>(this)->find(node);
+    return at != labels_.end() && at->first == node ? at->second : std::string();
+  }
+  void truncate(std::size_t nodes) {
+    while (!labels_.empty() && labels_.back().first >= nodes) labels_.pop_back();
+  }
+  // Keeps the labels of nodes for which keep(node) is true, and moves each to newIndex(node).
+  template <class Keep, class NewIndex>
+  void remap(const Keep& keep, const NewIndex& newIndex) {
+    std::erase_if(labels_, [&](const auto& label) { return !keep(label.first); });
+    for (auto& label : labels_) label.first = newIndex(label.first);
+  }
+
+private:
+  std::vector<std::pair<std::size_t, std::string>>::iterator find(std::size_t node) {
+    return std::ranges::lower_bound(labels_, node, {}, &std::pair<std::size_t, std::string>::first);
+  }
+  std::vector<std::pair<std::size_t, std::string>> labels_;
+#else
+  template <class Text>
+  void set(std::size_t, const Text&) {}
+  std::string get(std::size_t) const { return {}; }
+  void truncate(std::size_t) {}
+  template <class Keep, class NewIndex>
+  void remap(const Keep&, const NewIndex&) {}
+#endif
+};
+
+// Operand sequences as operations see them: neighbouring nodes, or nodes picked by index.
+template <class T>
+struct RunOf {
+  const T* first;
+  std::size_t count;
+  constexpr std::size_t size() const { return count; }
+  BURTORCH_INLINE constexpr const T& operator[](std::size_t i) const { return first[i]; }
+};
+template <class T, class Index>
+struct ListOf {
+  const T* values;
+  const Index* indices;
+  std::size_t count;
+  constexpr std::size_t size() const { return count; }
+  BURTORCH_INLINE constexpr const T& operator[](std::size_t i) const { return values[indices[i]]; }
+};
+
+struct TapeAccess;
+
+} // namespace detail
+
+template <Scalar T, class... Options>
+class Tape {
+  using Traits = detail::TapeOptions<Options...>;
+  static constexpr bool concurrent = Traits::concurrent;
+
+public:
+  using Index = typename Traits::Index;
+  static_assert(!concurrent || sizeof(Index) <= 4, "a Concurrent tape counts with at most 32 bits");
+
+  struct Record {
+    using Word = std::conditional_t<(sizeof(Index) < 4), std::uint16_t, std::uint32_t>;
+    Index result;
+    Index a, b; // what they mean depends on the form: see Form in op/table.hpp
+    Word word;  // the code; walks over the graph borrow one bit and give it back before they end
+
+    static constexpr Word visited = 0x8000;
+    BURTORCH_INLINE Code code() const { return static_cast<Code>(word & (visited - 1u)); }
+    Op operation() const { return opOf(code()); }
+    Form form() const { return formOf(code()); }
+  };
+
+  // A position to come back to.
+  class Mark {
+    friend Tape;
+    Extent at_;
+#if BURTORCH_CHECKS
+    const Tape* tape_ = nullptr;
+    std::uint32_t compactions_ = 0;
+#endif
+  };
+
+  static constexpr std::size_t maxNodes = std::numeric_limits<Index>::max();
+  static constexpr std::size_t alignment = 64;
+
+  // Owned memory; grows as needed.
+  Tape() = default;
+  explicit Tape(Reserve reserved) { allocate(reserved.extent); }
+
+  // Borrowed memory: the caller's, for as long as the tape lives. The first form divides the buffer between
+  // the arrays for graphs of a usual mix; the second as told (see bytesFor).
+  explicit Tape(std::span<std::byte> buffer) : Tape(buffer, usualMix(buffer.size())) {}
+  Tape(std::span<std::byte> buffer, const Extent& extent) : owned_(false) {
+    if (bytesFor(extent) > buffer.size())
+      detail::fail(ErrorKind::capacity, "a tape of this extent needs " + std::to_string(bytesFor(extent)) +
+                                            " bytes, the buffer has " + std::to_string(buffer.size()));
+    std::byte* next = buffer.data();
+    const auto misaligned = reinterpret_cast<std::uintptr_t>(next) % alignment;
+    if (misaligned != 0) next += alignment - misaligned;
+    forEachColumn([&]<class E>(E*& column, std::size_t Extent::*count) {
+      column = reinterpret_cast<E*>(next);
+      next += columnBytes<E>(extent.*count);
+    });
+    capacity_ = extent;
+  }
+
+  Tape(const Tape&) = delete; // handles point here
+  Tape& operator=(const Tape&) = delete;
+
+  ~Tape() {
+    if (current_ == this) current_ = nullptr;
+    if (owned_) forEachColumn([]<class E>(E*& column, std::size_t Extent::*) { release(column); });
+  }
+
+  // Bytes a borrowed buffer needs for an extent, wherever the buffer starts.
+  static constexpr std::size_t bytesFor(const Extent& extent) {
+    return alignment - 1 + 2 * columnBytes<T>(extent.nodes) + columnBytes<Record>(extent.records) +
+           columnBytes<T>(extent.constants) + columnBytes<Index>(extent.operands) +
+           (BURTORCH_CHECKS ? columnBytes<std::uint32_t>(extent.nodes) : 0);
+  }
+
+  // The tape of this thread that Value(x) uses: the innermost TapeScope's, else one made on first use.
+  static Tape& current() {
+    if (Tape* tape = current_) [[likely]] return *tape;
+    return useDefault();
+  }
+
+  std::size_t size() const { return cursor_.used().nodes; }
+  decltype(auto) used() const { return cursor_.used(); }
+  Extent capacity() const { return capacity_; }
+  bool ownsMemory() const { return owned_; }
+
+  std::span<T> values() { return {values_, size()}; }
+  std::span<const T> values() const { return {values_, size()}; }
+  std::span<T> grads() {
+    swept_ = used().records; // the caller may write gradients, so the next sweep must clear
+    return {grads_, size()};
+  }
+  std::span<const T> grads() const { return {grads_, size()}; }
+  std::span<const Record> records() const { return {records_, used().records}; }
+  std::span<const T> constants() const { return {constants_, used().constants}; }
+  std::span<const Index> operands() const { return {operands_, used().operands}; }
+
+  // The gradients of all nodes become 0.
+  void zeroGrad() {
+    std::fill_n(grads_, size(), T(0));
+    swept_ = 0;
+  }
+
+  Mark mark() const {
+    Mark m;
+    m.at_ = cursor_.used();
+#if BURTORCH_CHECKS
+    m.tape_ = this;
+    m.compactions_ = compactions_;
+#endif
+    return m;
+  }
+
+  // Drops everything recorded since the mark. Handles to what is dropped must not be used any more.
+  BURTORCH_INLINE void rewind(const Mark& mark) {
+    BURTORCH_ASSERT(mark.tape_ == this, badArgument, "rewind: the mark is of another tape");
+    BURTORCH_ASSERT(mark.compactions_ == compactions_, badArgument,
+                    "rewind: the tape was collected since the mark was taken");
+    if (!fits(mark.at_, cursor_.used())) [[unlikely]] failRewind();
+    cursor_.set(mark.at_);
+    swept_ = std::min(swept_, mark.at_.records);
+    labels_.truncate(mark.at_.nodes);
+#if BURTORCH_CHECKS
+    ++epoch_;
+#endif
+  }
+
+  // Forgets all nodes, keeps the memory.
+  void clear() {
+    Mark start = mark();
+    start.at_ = {};
+    rewind(start);
+  }
+
+  // Squeezes out every node that the given handles do not reach; order, values, gradients and labels stay.
+  // The handles (Values, or ranges of Values) are updated; any other handle or mark must not be used any more.
+  // Needs one Index per node while it works: allocated here, or given by the caller, which a tape in borrowed
+  // memory requires.
+  template <class... Keep>
+  void collect(Keep&... keep) {
+    if (!owned_)
+      detail::fail(ErrorKind::badArgument, "collect: a tape in borrowed memory allocates nothing; pass a "
+                                           "span of at least size() indices to work in");
+    std::vector<Index> work(size());
+    collect(std::span<Index>(work), keep...);
+  }
+
+  template <class... Keep>
+  void collect(std::span<Index> work, Keep&... keep) {
+    if (work.size() < size())
+      detail::fail(ErrorKind::badArgument, "collect: needs room for " + std::to_string(size()) +
+                                               " indices, got " + std::to_string(work.size()));
+    Index* const newIndex = work.data(); // first 0 or 1: is the node reached; then its new index plus 1
+    std::fill_n(newIndex, size(), Index{0});
+    (forEachHandle(keep, [&](auto& handle) { newIndex[checkedIndex(handle)] = 1; }), ...);
+    for (std::size_t r = used().records; r-- != 0;)
+      if (newIndex[records_[r].result] != 0)
+        forEachOperand(records_[r], [&](Index operand) { newIndex[operand] = 1; });
+    compact(newIndex);
+    (forEachHandle(keep,
+                   [&](auto& handle) {
+                     handle = Value<T, Options...>::at(*this, newIndex[handle.index_] - 1u);
+                   }),
+     ...);
+  }
+
+  // The record that made a node, as a position in records(); records().size() if the node is a leaf.
+  std::size_t recordOf(std::size_t node) const {
+    const std::size_t n = used().records;
+    if (n != 0 && records_[n - 1].result == node) return n - 1;
+    const Record* at =
+        std::lower_bound(static_cast<const Record*>(records_), static_cast<const Record*>(records_ + n), node,
+                         resultBefore);
+    return at != records_ + n && at->result == node ? static_cast<std::size_t>(at - records_) : n;
+  }
+
+  // The same for an operand of the record at position `user`. Between the two lies at most one record per node,
+  // which gives a first guess that is exact where no leaves lie between.
+  std::size_t recordOfOperand(std::size_t node, std::size_t user) const {
+    const std::size_t distance = records_[user].result - node;
+    const Record* const guess = records_ + (user > distance ? user - distance : 0);
+    if (guess->result == node) return static_cast<std::size_t>(guess - records_);
+    const Record* at = std::lower_bound(guess, static_cast<const Record*>(records_ + user), node, resultBefore);
+    return at->result == node ? static_cast<std::size_t>(at - records_) : used().records;
+  }
+
+  // Calls f(index) for each operand of a record that is a node, in operand order.
+  template <class F>
+  void forEachOperand(const Record& record, F&& f) const {
+    detail::dispatch(record.code(), [&]<class O, Form form>(op::Instance<O, form>) {
+      if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O>) {
+        f(record.a);
+      } else if constexpr (op::is<op::Binary, O>) {
+        if constexpr (form != Form::numberNode) f(record.a);
+        if constexpr (form != Form::nodeNumber) f(record.b);
+      } else {
+        forEachOfMany<O, form>(record, f);
+      }
+    });
+  }
+
+  // ---- appending: for value.hpp and others that build operations ----------------------------------------
+
+  BURTORCH_INLINE Index leaf(const T& x) {
+    const Extent at = claim({1, 0, 0, 0});
+    return place(at.nodes, x);
+  }
+
+  BURTORCH_INLINE Index push(Code code, const T& result, Index a, Index b) {
+    const Extent at = claim({1, 1, 0, 0});
+    setRecord(at, code, a, b);
+    return place(at.nodes, result);
+  }
+
+  // A Binary with one plain number: node is the other operand.
+  BURTORCH_INLINE Index pushWithNumber(Code code, const T& result, Index node, const T& number) {
+    const Extent at = claim({1, 1, 1, 0});
+    const auto place_ = static_cast<Index>(at.constants);
+    constants_[at.constants] = number;
+    if (formOf(code) == Form::nodeNumber) setRecord(at, code, node, place_);
+    else setRecord(at, code, place_, node);
+    return place(at.nodes, result);
+  }
+
+  // A Clipped: the two bounds stand next to each other among the constants.
+  BURTORCH_INLINE Index pushWithBounds(Code code, const T& result, Index node, const T& lo, const T& hi) {
+    const Extent at = claim({1, 1, 2, 0});
+    constants_[at.constants] = lo;
+    constants_[at.constants + 1] = hi;
+    setRecord(at, code, node, static_cast<Index>(at.constants));
+    return place(at.nodes, result);
+  }
+
+  // A Reduction over the nodes index(i), i < n, whose value is evaluate(their values).
+  template <class O, class IndexAt, class Evaluate>
+  Index pushReduction(std::size_t n, const IndexAt& index, const Evaluate& evaluate) {
+    constexpr Op op = op::Entry<O>::code;
+    if (isRun(n, index)) {
+      const Index first = n == 0 ? Index{0} : index(0);
+      const Extent at = claim({1, 1, 0, 0});
+      setRecord(at, codeOf(op, Form::run), first, static_cast<Index>(n));
+      return place(at.nodes, evaluate(run(first, n)));
+    }
+    const Extent at = claim({1, 1, 0, n});
+    for (std::size_t i = 0; i < n; ++i) operands_[at.operands + i] = index(i);
+    setRecord(at, codeOf(op, Form::list), static_cast<Index>(at.operands), static_cast<Index>(n));
+    return place(at.nodes, evaluate(list(at.operands, n)));
+  }
+
+  // A Product of two sequences of n nodes, plus a bias node for those that have one.
+  template <class O, class IndexX, class IndexY, class Evaluate>
+  Index pushProduct(std::size_t n, const IndexX& x, const IndexY& y, Index bias, const Evaluate& evaluate) {
+    constexpr Op op = op::Entry<O>::code;
+    constexpr std::size_t biases = O::hasBias ? 1 : 0;
+    const bool runs = isRun(n, x) && isRun(n, y);
+    const std::size_t each = runs ? 1 : n; // indices stored per sequence
+    const Extent at = claim({1, 1, 0, 2 * each + biases});
+    Index* const stored = operands_ + at.operands;
+    for (std::size_t i = 0; i < each; ++i) stored[i] = n == 0 ? Index{0} : x(i);
+    for (std::size_t i = 0; i < each; ++i) stored[each + i] = n == 0 ? Index{0} : y(i);
+    if constexpr (O::hasBias) stored[2 * each] = bias;
+    setRecord(at, codeOf(op, runs ? Form::run : Form::list), static_cast<Index>(at.operands),
+              static_cast<Index>(n));
+    T result = runs ? evaluate(run(stored[0], n), run(stored[1], n))
+                    : evaluate(list(at.operands, n), list(at.operands + n, n));
+    if constexpr (O::hasBias) result = result + values_[bias];
+    return place(at.nodes, result);
+  }
+
+  void setLabel(std::size_t node, std::string label) { labels_.set(node, std::move(label)); }
+  std::string label(std::size_t node) const { return labels_.get(node); }
+
+private:
+  friend detail::TapeAccess;
+  template <Scalar, class...>
+  friend class Value;
+  template <class>
+  friend class TapeScope;
+
+  // ---- places ---------------------------------------------------------------------------------------------
+
+  BURTORCH_INLINE Extent claim(const Extent& need) {
+    Extent at;
+    if (!cursor_.claim(need, capacity_, at)) [[unlikely]] {
+      makeRoom(need.nodes, need.records, need.constants, need.operands);
+      cursor_.claim(need, capacity_, at);
+    }
+    return at;
+  }
+
+  BURTORCH_INLINE Index place(std::size_t node, const T& value) {
+    values_[node] = value;
+    grads_[node] = T(0);
+#if BURTORCH_CHECKS
+    births_[node] = epoch_;
+#endif
+    return static_cast<Index>(node);
+  }
+
+  BURTORCH_INLINE void setRecord(const Extent& at, Code code, Index a, Index b) {
+    records_[at.records] = Record{static_cast<Index>(at.nodes), a, b, code};
+  }
+
+  detail::RunOf<T> run(std::size_t first, std::size_t n) const { return {values_ + first, n}; }
+  detail::ListOf<T, Index> list(std::size_t first, std::size_t n) const {
+    return {values_, operands_ + first, n};
+  }
+
+  static bool resultBefore(const Record& record, std::size_t node) { return record.result < node; }
+
+  template <class IndexAt>
+  static bool isRun(std::size_t n, const IndexAt& index) {
+    for (std::size_t i = 1; i < n; ++i)
+      if (index(i) != index(i - 1) + 1u) return false;
+    return true;
+  }
+
+  template <class O, Form form, class F>
+  void forEachOfMany(const Record& record, F& f) const {
+    const std::size_t n = record.b;
+    const Index* const stored = operands_ + record.a;
+    const auto neighbours = [&](Index first) {
+      for (std::size_t i = 0; i < n; ++i) f(static_cast<Index>(first + i));
+    };
+    if constexpr (op::is<op::Reduction, O>) {
+      if constexpr (form == Form::run) neighbours(record.a);
+      else std::for_each_n(stored, n, f);
+    } else if constexpr (form == Form::run) {
+      neighbours(stored[0]);
+      neighbours(stored[1]);
+      if constexpr (O::hasBias) f(stored[2]);
+    } else {
+      std::for_each_n(stored, 2 * n + (O::hasBias ? 1 : 0), f);
+    }
+  }
+
+  [[noreturn]] BURTORCH_COLD void failRewind() const {
+    detail::fail(ErrorKind::badArgument,
+                 "rewind: the mark lies ahead of the tape, which holds " + std::to_string(size()) + " nodes");
+  }
+
+  // ---- collect --------------------------------------------------------------------------------------------
+
+  template <class Keep, class F>
+  static void forEachHandle(Keep& keep, F&& f) {
+    if constexpr (std::ranges::range<Keep>)
+      for (auto& each : keep) f(each);
+    else f(keep);
+  }
+
+  std::size_t checkedIndex(const Value<T, Options...>& handle) const {
+    if (handle.tape_ != this) detail::fail(ErrorKind::differentTapes, "collect: a handle of another tape");
+    handle.check();
+    return handle.index_;
+  }
+
+  // newIndex[i] is 1 for what stays; becomes its new index plus 1.
+  void compact(Index* newIndex) {
+    const Extent old = used();
+    Extent now;
+    for (std::size_t i = 0; i < old.nodes; ++i) {
+      if (newIndex[i] == 0) continue;
+#if BURTORCH_CHECKS
+      births_[now.nodes] = i == now.nodes ? births_[i] : epoch_ + 1;
+#endif
+      values_[now.nodes] = values_[i];
+      grads_[now.nodes] = grads_[i];
+      newIndex[i] = static_cast<Index>(++now.nodes);
+    }
+    std::size_t swept = 0;
+    for (std::size_t r = 0; r < old.records; ++r) {
+      Record record = records_[r];
+      if (newIndex[record.result] == 0) continue;
+      if (r < swept_) swept = now.records + 1;
+      moveDown(record, now, newIndex);
+      records_[now.records++] = record;
+    }
+    swept_ = swept;
+    labels_.remap([&](std::size_t i) { return newIndex[i] != 0; },
+                  [&](std::size_t i) { return newIndex[i] - std::size_t{1}; });
+    cursor_.set(now);
+#if BURTORCH_CHECKS
+    ++epoch_;
+    ++compactions_;
+#endif
+  }
+
+  // Moves what the record keeps in the side arrays to their new ends and renames its nodes. Runs stay runs:
+  // all their nodes stay, in order.
+  void moveDown(Record& record, Extent& now, const Index* newIndex) {
+    auto rename = [&](Index& node) { node = static_cast<Index>(newIndex[node] - 1u); };
+    auto take = [](auto* column, Index& place_, std::size_t n, std::size_t& end) {
+      std::memmove(column + end, column + place_, n * sizeof(*column));
+      place_ = static_cast<Index>(end);
+      end += n;
+    };
+    rename(record.result);
+    detail::dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
+      if constexpr (op::is<op::Unary, O>) {
+        rename(record.a);
+      } else if constexpr (op::is<op::Clipped, O>) {
+        rename(record.a);
+        take(constants_, record.b, 2, now.constants);
+      } else if constexpr (op::is<op::Binary, O>) {
+        if constexpr (F == Form::numberNode) take(constants_, record.a, 1, now.constants);
+        else rename(record.a);
+        if constexpr (F == Form::nodeNumber) take(constants_, record.b, 1, now.constants);
+        else rename(record.b);
+      } else if constexpr (op::is<op::Reduction, O> && F == Form::run) {
+        if (record.b != 0) rename(record.a);
+      } else {
+        const std::size_t n = record.b;
+        const std::size_t stored = op::is<op::Reduction, O> ? n
+                                   : F == Form::run         ? 2 + (hasBias<O> ? 1 : 0)
+                                                            : 2 * n + (hasBias<O> ? 1 : 0);
+        take(operands_, record.a, stored, now.operands);
+        for (std::size_t i = 0; i < stored; ++i)
+          if (n != 0 || i >= 2) rename(operands_[record.a + i]);
+      }
+    });
+  }
+
+  template <class O>
+  static constexpr bool hasBias = [] {
+    if constexpr (op::is<op::Product, O>) return O::hasBias;
+    else return false;
+  }();
+
+  // ---- memory ---------------------------------------------------------------------------------------------
+
+  template <class E>
+  static constexpr std::size_t columnBytes(std::size_t count) {
+    return (count * sizeof(E) + alignment - 1) / alignment * alignment;
+  }
+
+  // What a buffer of so many bytes holds if a quarter of the operations involve a plain number and one index
+  // per node goes to operand lists.
+  static constexpr Extent usualMix(std::size_t bytes) {
+    std::size_t low = 0, high = bytes; // the largest extent that fits, by bisection
+    while (low < high) {
+      const std::size_t middle = low + (high - low + 1) / 2;
+      if (bytesFor(reserve(middle).extent) <= bytes) low = middle;
+      else high = middle - 1;
+    }
+    return reserve(std::min(low, maxNodes)).extent;
+  }
+
+  template <class F>
+  void forEachColumn(F&& f) {
+    f(values_, &Extent::nodes);
+    f(grads_, &Extent::nodes);
+    f(records_, &Extent::records);
+    f(constants_, &Extent::constants);
+    f(operands_, &Extent::operands);
+#if BURTORCH_CHECKS
+    f(births_, &Extent::nodes);
+#endif
+  }
+
+  template <class E>
+  static void release(E* column) {
+    if (column != nullptr) ::operator delete(column, std::align_val_t{alignment});
+  }
+
+  // Takes numbers, not an Extent: a struct would be built in memory on every append, just in case.
+  BURTORCH_COLD void makeRoom(std::size_t nodes, std::size_t records, std::size_t constants,
+                              std::size_t operands) {
+    const Extent wanted = used() + Extent{nodes, records, constants, operands};
+    if (wanted.nodes > maxNodes || wanted.operands > maxNodes)
+      detail::fail(ErrorKind::capacity, "the tape's index type counts to " + std::to_string(maxNodes) +
+                                            "; use a wider one, e.g. Tape<T, std::uint64_t>");
+    if (!owned_ || concurrent) {
+      std::string what = owned_ ? "a concurrent tape does not grow" : "a tape in borrowed memory does not grow";
+      auto say = [&](const char* name, std::size_t Extent::*count) {
+        if (wanted.*count > capacity_.*count)
+          what += std::string("; it needs room for ") + std::to_string(wanted.*count) + " " + name +
+                  " and has room for " + std::to_string(capacity_.*count);
+      };
+      say("nodes", &Extent::nodes);
+      say("records", &Extent::records);
+      say("constants", &Extent::constants);
+      say("operands", &Extent::operands);
+      detail::fail(ErrorKind::capacity, what);
+    }
+    Extent bigger = capacity_;
+    auto raise = [&](std::size_t Extent::*count) {
+      if (wanted.*count > bigger.*count)
+        bigger.*count = std::min(std::max({wanted.*count, 2 * (capacity_.*count), std::size_t{256}}), maxNodes);
+    };
+    raise(&Extent::nodes);
+    raise(&Extent::records);
+    raise(&Extent::constants);
+    raise(&Extent::operands);
+    allocate(bigger);
+  }
+
+  // Gives each array whose capacity changes new memory and moves its contents. If memory runs out half way,
+  // arrays already moved are merely larger than capacity_ says.
+  void allocate(const Extent& bigger) {
+    const Extent held = used();
+    forEachColumn([&]<class E>(E*& column, std::size_t Extent::*count) {
+      if (bigger.*count == capacity_.*count) return;
+      E* fresh = static_cast<E*>(::operator new(bigger.*count * sizeof(E), std::align_val_t{alignment}));
+      if (column != nullptr) std::memcpy(static_cast<void*>(fresh), column, held.*count * sizeof(E));
+      release(column);
+      column = fresh;
+    });
+    capacity_ = bigger;
+  }
+
+  BURTORCH_COLD static Tape& useDefault() {
+    static thread_local Tape tape{reserve(concurrent ? 1u << 16 : 0u)};
+    current_ = &tape;
+    return tape;
+  }
+
+  static inline constinit thread_local Tape* current_ = nullptr;
+
+  T* values_ = nullptr;
+  T* grads_ = nullptr;
+  Record* records_ = nullptr;
+  T* constants_ = nullptr;
+  Index* operands_ = nullptr;
+  std::conditional_t<concurrent, detail::ConcurrentCursor, detail::SequentialCursor> cursor_;
+  Extent capacity_;
+  std::size_t swept_ = 0;
+  bool owned_ = true;
+  [[no_unique_address]] detail::Labels labels_;
+#if BURTORCH_CHECKS
+  std::uint32_t* births_ = nullptr; // births_[i]: the epoch node i was made in
+  std::uint32_t epoch_ = 0;         // counts rewinds and collects
+  std::uint32_t compactions_ = 0;   // counts collects
+#endif
+};
+
+// Makes a tape the current one of this thread until the end of the scope.
+template <class TapeType>
+class TapeScope {
+public:
+  explicit TapeScope(TapeType& tape) : before_(std::exchange(TapeType::current_, &tape)) {}
+  ~TapeScope() { TapeType::current_ = before_; }
+  TapeScope(const TapeScope&) = delete;
+  TapeScope& operator=(const TapeScope&) = delete;
+
+private:
+  TapeType* before_;
+};
+
+BURTORCH_END_NAMESPACE

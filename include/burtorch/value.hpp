@@ -1,0 +1,436 @@
+// burtorch/value.hpp — the handle users hold: one scalar, its operators and functions
+// SPDX-License-Identifier: MIT
+//
+// A Value is a tape and an index: 16 bytes, copied freely, owning nothing. Operators append to the tape of
+// their operands; plain numbers mix in on either side and take no node. The functions at the end come from
+// the table of operations.
+#pragma once
+
+#include <burtorch/op/table.hpp>
+#include <burtorch/tape.hpp>
+
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <limits>
+#include <ranges>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+BURTORCH_BEGIN_NAMESPACE
+
+template <Scalar T, class... Options>
+class Value {
+public:
+  using Scalar = T;
+  using TapeType = Tape<T, Options...>;
+  using Index = typename TapeType::Index;
+
+  Value() = default; // an empty handle, to be assigned to
+
+  // A leaf on this thread's current tape, or on a given one.
+  template <class Number>
+    requires std::is_arithmetic_v<Number> || std::same_as<Number, T>
+  BURTORCH_INLINE explicit Value(const Number& x) : Value(TapeType::current(), x) {}
+  template <class Number>
+    requires std::is_arithmetic_v<Number> || std::same_as<Number, T>
+  BURTORCH_INLINE Value(TapeType& tape, const Number& x)
+      : Value(at(tape, tape.leaf(static_cast<T>(x)))) {}
+
+  // The handle of an existing node.
+  static BURTORCH_INLINE Value at(TapeType& tape, std::size_t index) {
+    BURTORCH_ASSERT(index < tape.size(), badArgument,
+                    "node " + std::to_string(index) + " of a tape of " + std::to_string(tape.size()));
+    Value v;
+    v.tape_ = &tape;
+    v.index_ = static_cast<Index>(index);
+#if BURTORCH_CHECKS
+    v.birth_ = tape.births_[index];
+#endif
+    return v;
+  }
+
+  BURTORCH_INLINE T dataCopy() const {
+    check();
+    return tape_->values_[index_];
+  }
+  T gradCopy() const {
+    check();
+    return tape_->grads_[index_];
+  }
+  void setData(const T& x) const {
+    check();
+    tape_->values_[index_] = x;
+  }
+  void setGrad(const T& x) const {
+    check();
+    tape_->grads()[index_] = x;
+  }
+  template <class Text>
+  void setLabel([[maybe_unused]] Text&& label) const {
+#if BURTORCH_LABELS
+    check();
+    tape_->setLabel(index_, std::string(std::forward<Text>(label)));
+#endif
+  }
+  std::string label() const {
+    check();
+    return tape_->label(index_);
+  }
+  Index sysGetRawNodeIndex() const { return index_; }
+  TapeType& tape() const {
+    check();
+    return *tape_;
+  }
+  bool isEmpty() const { return tape_ == nullptr; }
+  Op operation() const {
+    const std::size_t record = tape().recordOf(index_);
+    return record == tape_->records().size() ? Op::eLeaf : tape_->records()[record].operation();
+  }
+
+  template <class Y>
+  Value& operator+=(const Y& y) {
+    return *this = *this + y;
+  }
+  template <class Y>
+  Value& operator-=(const Y& y) {
+    return *this = *this - y;
+  }
+  template <class Y>
+  Value& operator*=(const Y& y) {
+    return *this = *this * y;
+  }
+  template <class Y>
+  Value& operator/=(const Y& y) {
+    return *this = *this / y;
+  }
+
+  // Contract of every use: the handle is not empty and its node has not been rewound or collected away.
+  BURTORCH_INLINE void check() const {
+    BURTORCH_ASSERT(tape_ != nullptr, emptyHandle, "an empty Value was used");
+    BURTORCH_ASSERT(index_ < tape_->size() && tape_->births_[index_] == birth_, staleHandle,
+                    "a Value was used after its node (index " + std::to_string(index_) +
+                        ") was rewound or collected away");
+  }
+  BURTORCH_INLINE void checkSameTape([[maybe_unused]] const Value& other) const {
+    check();
+    other.check();
+    BURTORCH_ASSERT(tape_ == other.tape_, differentTapes, "operands live on two tapes");
+  }
+
+private:
+  friend TapeType;
+  TapeType* tape_ = nullptr;
+  Index index_ = 0;
+#if BURTORCH_CHECKS
+  std::uint32_t birth_ = 0;
+#endif
+};
+
+template <class Number>
+  requires std::integral<Number>
+Value(Number) -> Value<double>;
+template <class Number>
+  requires(!std::integral<Number>)
+Value(Number) -> Value<Number>;
+template <class T, class... Options, class Number>
+Value(Tape<T, Options...>&, Number) -> Value<T, Options...>;
+
+namespace detail {
+
+template <class V>
+inline constexpr bool isValue = false;
+template <class T, class... Options>
+inline constexpr bool isValue<Value<T, Options...>> = true;
+
+} // namespace detail
+
+template <class V>
+concept AnyValue = detail::isValue<V>;
+
+// What may stand beside a V in an operation: another V, or a plain number.
+template <class Y, class V>
+concept OperandBeside =
+    AnyValue<V> && (std::same_as<Y, V> || std::is_arithmetic_v<Y> || std::same_as<Y, typename V::Scalar>);
+
+// Two operands, at least one of them a Value; two Values must be of one type (no mixing of precisions).
+template <class X, class Y>
+concept OperandsOfOneType = (AnyValue<X> && OperandBeside<Y, X>) || (AnyValue<Y> && OperandBeside<X, Y>);
+
+// A range of Values that knows its size: std::vector, std::array, std::span, …
+template <class R>
+concept RangeOfValues = std::ranges::random_access_range<R> && std::ranges::sized_range<R> &&
+                        AnyValue<std::remove_cv_t<std::ranges::range_value_t<R>>>;
+
+// ---- applying an operation: one append -------------------------------------------------------------------
+
+// How the result's value is found when an operation is applied.
+template <class O>
+struct Evaluate { // as the operation says
+  template <class... X>
+  BURTORCH_INLINE constexpr auto operator()(const X&... x) const {
+    return O::forward(x...);
+  }
+};
+template <class O, class T>
+struct EvaluateIfPulled { // only if the pullback reads it: for a root whose gradient is all that is wanted
+  template <class... X>
+  BURTORCH_INLINE constexpr T operator()(const X&... x) const {
+    if constexpr (O::usesOutput) return O::forward(x...);
+    else return std::numeric_limits<T>::quiet_NaN();
+  }
+};
+template <class T>
+struct Evaluated { // it is known already
+  T value;
+  template <class... X>
+  constexpr T operator()(const X&...) const {
+    return value;
+  }
+};
+
+template <class O, class How, AnyValue V>
+  requires op::is<op::Unary, O>
+BURTORCH_INLINE V applyAs(How how, const V& x) {
+  constexpr Code code = codeOf(op::Entry<O>::code);
+  return V::at(x.tape(), x.tape().push(code, how(x.dataCopy()), x.sysGetRawNodeIndex(), 0));
+}
+
+template <class O, class How, class X, class Y>
+  requires op::is<op::Binary, O> && OperandsOfOneType<X, Y>
+BURTORCH_INLINE auto applyAs(How how, const X& x, const Y& y) {
+  constexpr Op op = op::Entry<O>::code;
+  if constexpr (!AnyValue<Y>) {
+    const auto number = static_cast<typename X::Scalar>(y);
+    return X::at(x.tape(), x.tape().pushWithNumber(codeOf(op, Form::nodeNumber), how(x.dataCopy(), number),
+                                                   x.sysGetRawNodeIndex(), number));
+  } else if constexpr (!AnyValue<X>) {
+    const auto number = static_cast<typename Y::Scalar>(x);
+    return Y::at(y.tape(), y.tape().pushWithNumber(codeOf(op, Form::numberNode), how(number, y.dataCopy()),
+                                                   y.sysGetRawNodeIndex(), number));
+  } else {
+    x.checkSameTape(y);
+    return X::at(x.tape(), x.tape().push(codeOf(op), how(x.dataCopy(), y.dataCopy()), x.sysGetRawNodeIndex(),
+                                         y.sysGetRawNodeIndex()));
+  }
+}
+
+template <class O, class How, AnyValue V>
+  requires op::is<op::Clipped, O>
+V applyAs(How how, const V& x, typename V::Scalar lo, typename V::Scalar hi) {
+  return V::at(x.tape(), x.tape().pushWithBounds(codeOf(op::Entry<O>::code), how(x.dataCopy(), lo, hi),
+                                                 x.sysGetRawNodeIndex(), lo, hi));
+}
+
+namespace detail {
+
+template <class R>
+using ValueIn = std::remove_cv_t<std::ranges::range_value_t<R>>;
+
+// The tape of a range's Values; the current one if there are none.
+template <RangeOfValues R>
+auto& tapeOf(const R& x) {
+  if (std::ranges::empty(x)) return ValueIn<R>::TapeType::current();
+  const auto& first = *std::ranges::begin(x);
+#if BURTORCH_CHECKS
+  for (const auto& each : x) first.checkSameTape(each);
+#endif
+  return first.tape();
+}
+
+// The tape of the first operand that has one.
+template <class X, class... Rest>
+auto& tapeAmong(const X& x, const Rest&... rest) {
+  if constexpr (AnyValue<X>) return x.tape();
+  else if constexpr (RangeOfValues<X>) return tapeOf(x);
+  else return tapeAmong(rest...);
+}
+
+template <RangeOfValues R>
+auto indexIn(const R& x) {
+  return [first = std::ranges::begin(x)](std::size_t i) {
+    return first[static_cast<std::ranges::range_difference_t<const R>>(i)].sysGetRawNodeIndex();
+  };
+}
+
+} // namespace detail
+
+template <class O, class How, RangeOfValues R>
+  requires op::is<op::Reduction, O>
+auto applyAs(How how, const R& x) {
+  if constexpr (op::is<op::Extremum<true>, O> || op::is<op::Extremum<false>, O>)
+    if (std::ranges::empty(x)) detail::fail(ErrorKind::badArgument, "the extremum of no operands");
+  auto& tape = detail::tapeOf(x);
+  return detail::ValueIn<R>::at(
+      tape, tape.template pushReduction<O>(std::ranges::size(x), detail::indexIn(x), how));
+}
+
+// One bias for a Product that has one, none otherwise.
+template <class O, class How, RangeOfValues X, RangeOfValues Y>
+  requires op::is<op::Product, O> && std::same_as<detail::ValueIn<X>, detail::ValueIn<Y>>
+auto applyAs(How how, const X& x, const Y& y, const detail::ValueIn<X>& bias = {}) {
+  const std::size_t n = std::ranges::size(x);
+  if (n != std::ranges::size(y))
+    detail::fail(ErrorKind::badArgument, "an inner product of " + std::to_string(n) + " with " +
+                                             std::to_string(std::ranges::size(y)) + " operands");
+  auto& tape = O::hasBias ? bias.tape() : detail::tapeOf(x);
+  if (n != 0)
+    BURTORCH_ASSERT(&detail::tapeOf(x) == &tape && &detail::tapeOf(y) == &tape, differentTapes,
+                    "operands live on two tapes");
+  return detail::ValueIn<X>::at(tape, tape.template pushProduct<O>(n, detail::indexIn(x), detail::indexIn(y),
+                                                                   bias.sysGetRawNodeIndex(), how));
+}
+
+template <class O, class... Operands>
+  requires requires(const Operands&... x) { applyAs<O>(Evaluate<O>{}, x...); }
+BURTORCH_INLINE auto apply(const Operands&... x) {
+  return applyAs<O>(Evaluate<O>{}, x...);
+}
+
+// ---- the functions of the table --------------------------------------------------------------------------
+
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  template <AnyValue V>                                                                            \
+  BURTORCH_INLINE V function(const V& x) {                                                         \
+    return apply<op::Name>(x);                                                                     \
+  }
+BURTORCH_UNARY_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  template <class X, class Y>                                                                      \
+    requires OperandsOfOneType<X, Y>                                                               \
+  BURTORCH_INLINE auto function(const X& x, const Y& y) {                                          \
+    return apply<op::Name>(x, y);                                                                  \
+  }
+BURTORCH_BINARY_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  template <AnyValue V>                                                                            \
+  V function(const V& x, std::type_identity_t<typename V::Scalar> lo,                              \
+             std::type_identity_t<typename V::Scalar> hi) {                                        \
+    return apply<op::Name>(x, lo, hi);                                                             \
+  }
+BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  template <RangeOfValues R>                                                                       \
+  auto function(const R& x) {                                                                      \
+    return apply<op::Name>(x);                                                            \
+  }                                                                                                \
+  template <AnyValue V>                                                                            \
+  V function(std::initializer_list<V> x) {                                                         \
+    return apply<op::Name>(std::span(x.begin(), x.size()));                               \
+  }
+BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
+template <RangeOfValues X, RangeOfValues Y>
+auto innerProduct(const X& x, const Y& y) {
+  return apply<op::InnerProductNoBias>(x, y);
+}
+template <AnyValue V>
+V innerProduct(std::initializer_list<V> x, std::initializer_list<V> y) {
+  return innerProduct(std::span(x.begin(), x.size()), std::span(y.begin(), y.size()));
+}
+template <RangeOfValues X, RangeOfValues Y>
+auto innerProductWithBias(const X& x, const Y& y, const detail::ValueIn<X>& bias) {
+  return apply<op::InnerProductWithBias>(x, y, bias);
+}
+template <AnyValue V>
+V innerProductWithBias(std::initializer_list<V> x, std::initializer_list<V> y, const V& bias) {
+  return innerProductWithBias(std::span(x.begin(), x.size()), std::span(y.begin(), y.size()), bias);
+}
+
+// The mean and the mean of squares of the same operands, which are read once.
+template <RangeOfValues R>
+auto reduceMeanAndMeanSquares(const R& x) {
+  using T = typename detail::ValueIn<R>::Scalar;
+  const std::size_t n = std::ranges::size(x);
+  const T* const values = detail::tapeOf(x).values().data();
+  const auto sums = op::sum<op::Two<T>>(n, [&, index = detail::indexIn(x)](std::size_t i) {
+    const T& v = values[index(i)];
+    return op::Two<T>(v, v * v);
+  });
+  const T count = op::count<T>(n);
+  const auto mean = applyAs<op::MeanVarying>(Evaluated<T>{sums.first / count}, x);
+  const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<T>{sums.second / count}, x);
+  return std::pair{mean, meanSquares};
+}
+template <AnyValue V>
+auto reduceMeanAndMeanSquares(std::initializer_list<V> x) {
+  return reduceMeanAndMeanSquares(std::span(x.begin(), x.size()));
+}
+
+template <AnyValue V>
+BURTORCH_INLINE V log(const V& x) {
+  return logarithm(x);
+}
+
+// ---- operators -------------------------------------------------------------------------------------------
+
+template <class X, class Y>
+  requires OperandsOfOneType<X, Y>
+BURTORCH_INLINE auto operator+(const X& x, const Y& y) {
+  return add(x, y);
+}
+template <class X, class Y>
+  requires OperandsOfOneType<X, Y>
+BURTORCH_INLINE auto operator-(const X& x, const Y& y) {
+  return sub(x, y);
+}
+template <class X, class Y>
+  requires OperandsOfOneType<X, Y>
+BURTORCH_INLINE auto operator*(const X& x, const Y& y) {
+  return mul(x, y);
+}
+template <class X, class Y>
+  requires OperandsOfOneType<X, Y>
+BURTORCH_INLINE auto operator/(const X& x, const Y& y) {
+  return div(x, y);
+}
+template <AnyValue V>
+BURTORCH_INLINE V operator-(const V& x) {
+  return negative(x);
+}
+template <AnyValue V>
+BURTORCH_INLINE V operator+(const V& x) {
+  return x;
+}
+
+// The handle moves to the new node; other handles to the old node stay where they are.
+template <AnyValue V, OperandBeside<V> Y>
+V& addInplace(V& x, const Y& y) {
+  return x += y;
+}
+template <AnyValue V, OperandBeside<V> Y>
+V& subInplace(V& x, const Y& y) {
+  return x -= y;
+}
+template <AnyValue V, OperandBeside<V> Y>
+V& multInplace(V& x, const Y& y) {
+  return x *= y;
+}
+template <AnyValue V, OperandBeside<V> Y>
+V& divInplace(V& x, const Y& y) {
+  return x /= y;
+}
+
+// Comparisons look at the values only and record nothing.
+template <AnyValue V, OperandBeside<V> Y>
+bool operator==(const V& x, const Y& y) {
+  if constexpr (AnyValue<Y>) return x.dataCopy() == y.dataCopy();
+  else return x.dataCopy() == static_cast<typename V::Scalar>(y);
+}
+template <AnyValue V, OperandBeside<V> Y>
+auto operator<=>(const V& x, const Y& y) {
+  if constexpr (AnyValue<Y>) return x.dataCopy() <=> y.dataCopy();
+  else return x.dataCopy() <=> static_cast<typename V::Scalar>(y);
+}
+
+BURTORCH_END_NAMESPACE
