@@ -139,8 +139,13 @@ public:
         } else {
           const T toX = O::pullbackX(v[a], v[b], v[result], g);
           const T toY = O::pullbackY(v[a], v[b], v[result], g);
-          give(a, toX);
-          give(b, toY);
+          if (a < b) { // the newer operand last: its record is likely to be the next
+            give(a, toX);
+            give(b, toY);
+          } else {
+            give(b, toY);
+            give(a, toX);
+          }
         }
       } else {
         pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record, g);

@@ -68,80 +68,96 @@ bool isFull(const List& list) {
                                 std::to_string(atMost));
 }
 
-// Fills order with the records that the one at `root` reaches, newest first, as distances from it.
-template <class T, class... O, class Order, class Stack>
-void findOrder(Tape<T, O...>& tape, std::size_t root, Order& order, Stack& stack) {
+// Leaves are noted as they are met and made unique when the list is full and at the end.
+template <class Leaves>
+void sortOut(Leaves& leaves) {
+  std::sort(leaves.begin(), leaves.end());
+  const auto end = std::unique(leaves.begin(), leaves.end());
+  for (auto extra = leaves.end() - end; extra != 0; --extra) leaves.pop_back();
+}
+
+// False if there is no room for one more.
+template <class Leaves>
+bool noteLeaf(Leaves& leaves, std::size_t leaf) {
+  if (isFull(leaves)) {
+    sortOut(leaves);
+    if (std::binary_search(leaves.begin(), leaves.end(), leaf)) return true;
+    if (isFull(leaves)) return false;
+  }
+  leaves.push_back(static_cast<IndexOf<Leaves>>(leaf));
+  return true;
+}
+
+// A walk over what the record at `root` reaches. Fills order with those records, newest first, as distances from
+// root; calls onLeaf(node), which may answer false to end the walk, for each leaf met. Returns the name of the list
+// that was too small, or nullptr. Visited records are marked in their word, and unmarked again whatever happens.
+template <class T, class... O, class Order, class Stack, class OnLeaf>
+const char* findOrder(Tape<T, O...>& tape, std::size_t root, Order& order, Stack& stack, const OnLeaf& onLeaf) {
   using Record = typename Tape<T, O...>::Record;
   using Word = typename Record::Word;
   Record* const records = TapeAccess::records(tape);
+  const std::size_t leaf = tape.records().size(); // what recordOfOperand says of a leaf
   const auto isVisited = [&](std::size_t r) { return (records[r].word & Record::visited) != 0; };
   const auto visit = [&](std::size_t r) { records[r].word = static_cast<Word>(records[r].word | Record::visited); };
   const auto leave = [&](std::size_t r) {
     records[r].word = static_cast<Word>(records[r].word & (Record::visited - 1u));
   };
-  const char* full = nullptr; // the name of the list that has run out
   order.clear();
   stack.clear();
-  std::size_t oldest = root;
-  if (isFull(stack)) failScratch("stack", stack.capacity(), root + 1);
+  if (isFull(stack)) return "stack";
   visit(root);
   stack.push_back(static_cast<IndexOf<Stack>>(root));
+  const char* full = nullptr;
+  std::size_t oldest = root;
   while (stack.size() != 0 && full == nullptr) {
-    const std::size_t r = stack.back();
     if (isFull(order)) {
       full = "order";
       break;
     }
+    const std::size_t r = stack.back();
     stack.pop_back();
     order.push_back(static_cast<IndexOf<Order>>(root - r));
     oldest = std::min(oldest, r);
     tape.forEachOperand(records[r], [&](std::size_t operand) {
+      if (full != nullptr) return;
       const std::size_t made = tape.recordOfOperand(operand, r);
-      if (made == tape.records().size() || isVisited(made) || full != nullptr) return;
-      if (isFull(stack)) {
-        full = "stack";
-        return;
+      if (made == leaf) {
+        if (!onLeaf(operand)) full = "leaves";
+      } else if (!isVisited(made)) {
+        if (isFull(stack)) {
+          full = "stack";
+          return;
+        }
+        visit(made);
+        stack.push_back(static_cast<IndexOf<Stack>>(made));
       }
-      visit(made);
-      stack.push_back(static_cast<IndexOf<Stack>>(made));
     });
   }
-  const std::size_t reached = order.size();
-  if (full == nullptr && root - oldest < 8 * reached) { // dense: the marks, read in order, are the sorted list
+  if (full == nullptr && root - oldest < 8 * order.size()) { // dense: the marks, read in order, are the sorted list
     order.clear();
     for (std::size_t r = root + 1; r-- != oldest;)
       if (isVisited(r)) {
         leave(r);
         order.push_back(static_cast<IndexOf<Order>>(root - r));
       }
-    return;
+    return nullptr;
   }
   for (const auto distance : order) leave(root - distance);
   for (const auto r : stack) leave(r);
-  if (full != nullptr)
-    failScratch(full, full[0] == 'o' ? order.capacity() : stack.capacity(), root + 1);
-  std::sort(order.begin(), order.end());
+  if (full == nullptr) std::sort(order.begin(), order.end());
+  return full;
 }
 
-// Fills leaves with the leaves that the records of order use, each once, oldest first.
+// The leaves that the records of an order found before use.
 template <class T, class... O, class Order, class Leaves>
-void findLeaves(Tape<T, O...>& tape, std::size_t root, const Order& order, Leaves& leaves) {
-  leaves.clear();
-  const auto tidy = [&] { // sorted, each once
-    std::sort(leaves.begin(), leaves.end());
-    const auto end = std::unique(leaves.begin(), leaves.end());
-    for (auto extra = leaves.end() - end; extra != 0; --extra) leaves.pop_back();
-  };
-  for (const auto distance : order) {
-    const std::size_t r = root - distance;
-    tape.forEachOperand(tape.records()[r], [&](std::size_t operand) {
-      if (tape.recordOfOperand(operand, r) != tape.records().size()) return;
-      if (isFull(leaves)) tidy();
-      if (isFull(leaves)) failScratch("leaves", leaves.capacity(), tape.size() - tape.records().size());
-      leaves.push_back(static_cast<IndexOf<Leaves>>(operand));
+bool findLeaves(Tape<T, O...>& tape, std::size_t root, const Order& order, Leaves& leaves) {
+  bool fits = true;
+  for (const auto distance : order)
+    tape.forEachOperand(tape.records()[root - distance], [&](std::size_t operand) {
+      if (tape.recordOfOperand(operand, root - distance) == tape.records().size())
+        fits = fits && noteLeaf(leaves, operand);
     });
-  }
-  tidy();
+  return fits;
 }
 
 } // namespace detail
@@ -157,15 +173,28 @@ void backwardWithScratchStorage(const Value<T, O...>& root, Order&& order, Leave
   const std::size_t top = tape.recordOf(node);
   auto columns = detail::TapeAccess::columns(tape);
   if (top == tape.records().size()) { // the root is a leaf
-    if (detail::isFull(leaves) && leaves.capacity() == 0) detail::failScratch("leaves", 0, 1);
+    if (leaves.capacity() == 0) detail::failScratch("leaves", 0, 1);
     order.clear();
     leaves.clear();
     leaves.push_back(static_cast<detail::IndexOf<Leaves>>(node));
     columns.grads[node] = columns.grads[node] + T(1);
     return;
   }
-  if constexpr (!includes(reuse, Reuse::order)) detail::findOrder(tape, top, order, stack);
-  if constexpr (!includes(reuse, Reuse::leaves)) detail::findLeaves(tape, top, order, leaves);
+  constexpr bool newOrder = !includes(reuse, Reuse::order), newLeaves = !includes(reuse, Reuse::leaves);
+  const char* full = nullptr;
+  if constexpr (newLeaves) leaves.clear();
+  if constexpr (newOrder)
+    full = detail::findOrder(tape, top, order, stack, [&]([[maybe_unused]] std::size_t leaf) {
+      if constexpr (newLeaves) return detail::noteLeaf(leaves, leaf);
+      else return true;
+    });
+  else if constexpr (newLeaves)
+    full = detail::findLeaves(tape, top, order, leaves) ? nullptr : "leaves";
+  if (full != nullptr) {
+    if (full[0] == 'l') detail::failScratch(full, leaves.capacity(), tape.size() - tape.records().size());
+    detail::failScratch(full, full[0] == 'o' ? order.capacity() : stack.capacity(), top + 1);
+  }
+  if constexpr (newLeaves) detail::sortOut(leaves);
   const auto* const records = detail::TapeAccess::records(tape);
   if (detail::TapeAccess::markSwept(tape, top + 1))
     for (const auto distance : order) columns.grads[records[top - distance].result] = T(0);

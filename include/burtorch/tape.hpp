@@ -100,53 +100,64 @@ struct TapeOptions<Concurrent, Rest...> : TapeOptions<Rest...> {
   static constexpr bool concurrent = true;
 };
 
-// Hands out the next places of the four arrays. at is where the claimed places begin.
+// Hands out the next places of the four arrays: `at` is where they begin.
 class SequentialCursor {
 public:
-  // The needs are literals after inlining, so that arrays which are not needed cost nothing. Counters are read and
-  // written one by one: as a whole they would go through a vector register and stall on the last store.
-  BURTORCH_INLINE bool claim(const Extent& need, const Extent& capacity, Extent& at) {
-    if (lacks(&Extent::nodes, need, capacity) || lacks(&Extent::records, need, capacity) ||
-        lacks(&Extent::constants, need, capacity) || lacks(&Extent::operands, need, capacity)) [[unlikely]]
-      return false;
-    take(&Extent::nodes, need, at);
-    take(&Extent::records, need, at);
-    take(&Extent::constants, need, at);
-    take(&Extent::operands, need, at);
-    return true;
+  // The needs are literals after inlining, so that arrays which are not needed cost nothing. Each counter is read
+  // first and once: a compiler then sees that in an expression it is the one stored by the append before.
+  BURTORCH_INLINE bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) const {
+    if (need.nodes != 0) at.nodes = nodes_;
+    if (need.records != 0) at.records = records_;
+    if (need.constants != 0) at.constants = constants_;
+    if (need.operands != 0) at.operands = operands_;
+    return (need.nodes == 0 || at.nodes + need.nodes <= capacity.nodes) &&
+           (need.records == 0 || at.records + need.records <= capacity.records) &&
+           (need.constants == 0 || at.constants + need.constants <= capacity.constants) &&
+           (need.operands == 0 || at.operands + need.operands <= capacity.operands);
   }
-  const Extent& used() const { return used_; }
-  void set(const Extent& used) { used_ = used; }
+  BURTORCH_INLINE void take(const Extent& need, const Extent& at) {
+    if (need.nodes != 0) nodes_ = at.nodes + need.nodes;
+    if (need.records != 0) records_ = at.records + need.records;
+    if (need.constants != 0) constants_ = at.constants + need.constants;
+    if (need.operands != 0) operands_ = at.operands + need.operands;
+  }
+  BURTORCH_INLINE Extent used() const { return {nodes_, records_, constants_, operands_}; }
+  BURTORCH_INLINE void set(const Extent& used) {
+    nodes_ = used.nodes;
+    records_ = used.records;
+    constants_ = used.constants;
+    operands_ = used.operands;
+  }
 
 private:
-  using Count = std::size_t Extent::*;
-  BURTORCH_INLINE bool lacks(Count count, const Extent& need, const Extent& capacity) const {
-    return need.*count != 0 && used_.*count + need.*count > capacity.*count;
-  }
-  BURTORCH_INLINE void take(Count count, const Extent& need, Extent& at) {
-    if (need.*count == 0) return;
-    at.*count = used_.*count;
-    used_.*count += need.*count;
-  }
-  Extent used_; // std::size_t, not Index: a store to a record must not look like a store to a counter
+  // std::size_t, not Index: a store to a record must not look like a store to a counter. Nodes and records apart:
+  // as neighbours they would be incremented in a vector register, far from where they are needed.
+  std::size_t nodes_ = 0, constants_ = 0, records_ = 0, operands_ = 0;
 };
 
 // The same for several threads. Nodes and records are claimed together in one word, so that the records of
 // any two threads stand in the order of their results.
 class ConcurrentCursor {
 public:
-  bool claim(const Extent& need, const Extent& capacity, Extent& at) {
+  bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) { // and takes it
     if (!claimOne(constants_, need.constants, capacity.constants, at.constants)) return false;
-    if (!claimOne(operands_, need.operands, capacity.operands, at.operands)) return false;
+    if (!claimOne(operands_, need.operands, capacity.operands, at.operands)) {
+      giveBack(constants_, need.constants, at.constants);
+      return false;
+    }
     std::uint64_t old = nodesAndRecords_.load(std::memory_order_relaxed);
     do {
       at.nodes = old >> 32;
       at.records = old & 0xffffffffu;
-      if (at.nodes + need.nodes > capacity.nodes || at.records + need.records > capacity.records)
+      if (at.nodes + need.nodes > capacity.nodes || at.records + need.records > capacity.records) {
+        giveBack(constants_, need.constants, at.constants);
+        giveBack(operands_, need.operands, at.operands);
         return false;
+      }
     } while (!nodesAndRecords_.compare_exchange_weak(old, old + pack(need), std::memory_order_relaxed));
     return true;
   }
+  void take(const Extent&, const Extent&) {}
   Extent used() const {
     const std::uint64_t both = nodesAndRecords_.load(std::memory_order_acquire);
     return {both >> 32, both & 0xffffffffu, constants_.load(std::memory_order_acquire),
@@ -170,6 +181,11 @@ private:
     } while (!counter.compare_exchange_weak(at, at + need, std::memory_order_relaxed));
     return true;
   }
+  // Unless another thread has claimed more since: then the places stay unused, which hurts nobody.
+  static void giveBack(std::atomic<std::size_t>& counter, std::size_t need, std::size_t at) {
+    std::size_t end = at + need;
+    counter.compare_exchange_strong(end, at, std::memory_order_relaxed);
+  }
   std::atomic<std::uint64_t> nodesAndRecords_{0};
   std::atomic<std::size_t> constants_{0}, operands_{0};
 };
@@ -188,8 +204,8 @@ public:
     auto at = const_cast<Labels*>(this)->find(node);
     return at != labels_.end() && at->first == node ? at->second : std::string();
   }
-  void truncate(std::size_t nodes) {
-    while (!labels_.empty() && labels_.back().first >= nodes) labels_.pop_back();
+  BURTORCH_INLINE void truncate(std::size_t nodes) {
+    if (!labels_.empty()) [[unlikely]] drop(nodes);
   }
   // Keeps the labels of nodes for which keep(node) is true, and moves each to newIndex(node).
   template <class Keep, class NewIndex>
@@ -199,6 +215,9 @@ public:
   }
 
 private:
+  BURTORCH_NOINLINE void drop(std::size_t nodes) {
+    while (!labels_.empty() && labels_.back().first >= nodes) labels_.pop_back();
+  }
   std::vector<std::pair<std::size_t, std::string>>::iterator find(std::size_t node) {
     return std::ranges::lower_bound(labels_, node, {}, &std::pair<std::size_t, std::string>::first);
   }
@@ -270,7 +289,7 @@ public:
 
   // Owned memory; grows as needed.
   Tape() = default;
-  explicit Tape(Reserve reserved) { allocate(reserved.extent); }
+  explicit Tape(Reserve reserved) { allocate(countable(reserved.extent)); }
 
   // Borrowed memory: the caller's, for as long as the tape lives. The first form divides the buffer between
   // the arrays for graphs of a usual mix; the second as told (see bytesFor).
@@ -286,7 +305,7 @@ public:
       column = reinterpret_cast<E*>(next);
       next += columnBytes<E>(extent.*count);
     });
-    capacity_ = extent;
+    capacity_ = countable(extent);
   }
 
   Tape(const Tape&) = delete; // handles point here
@@ -311,7 +330,7 @@ public:
   }
 
   std::size_t size() const { return cursor_.used().nodes; }
-  decltype(auto) used() const { return cursor_.used(); }
+  Extent used() const { return cursor_.used(); }
   Extent capacity() const { return capacity_; }
   bool ownsMemory() const { return owned_; }
 
@@ -388,11 +407,14 @@ public:
       if (newIndex[records_[r].result] != 0)
         forEachOperand(records_[r], [&](Index operand) { newIndex[operand] = 1; });
     compact(newIndex);
-    (forEachHandle(keep,
-                   [&](auto& handle) {
-                     handle = Value<T, Options...>::at(*this, newIndex[handle.index_] - 1u);
-                   }),
-     ...);
+    // In two steps, so that a handle given twice moves once.
+    const auto move = [&](auto& handle) {
+      if (std::exchange(handle.tape_, nullptr) != nullptr)
+        handle.index_ = static_cast<Index>(newIndex[handle.index_] - 1u);
+    };
+    const auto settle = [&](auto& handle) { handle = Value<T, Options...>::at(*this, handle.index_); };
+    (forEachHandle(keep, move), ...);
+    (forEachHandle(keep, settle), ...);
   }
 
   // The record that made a node, as a position in records(); records().size() if the node is a leaf.
@@ -408,6 +430,7 @@ public:
   // The same for an operand of the record at position `user`. Between the two lies at most one record per node,
   // which gives a first guess that is exact where no leaves lie between.
   std::size_t recordOfOperand(std::size_t node, std::size_t user) const {
+    if (node < records_[0].result) return used().records; // older than every result: a parameter, say
     const std::size_t distance = records_[user].result - node;
     const Record* const guess = records_ + (user > distance ? user - distance : 0);
     if (guess->result == node) return static_cast<std::size_t>(guess - records_);
@@ -418,21 +441,24 @@ public:
   // Calls f(index) for each operand of a record that is a node, in operand order.
   template <class F>
   void forEachOperand(const Record& record, F&& f) const {
-    detail::dispatch(record.code(), [&]<class O, Form form>(op::Instance<O, form>) {
-      if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O>) {
-        f(record.a);
-      } else if constexpr (op::is<op::Binary, O>) {
-        if constexpr (form != Form::numberNode) f(record.a);
-        if constexpr (form != Form::nodeNumber) f(record.b);
-      } else {
-        forEachOfMany<O, form>(record, f);
-      }
-    });
+    const Code code = record.code();
+    switch (op::operandsOf(code)) {
+    case op::Operands::a: f(record.a); break;
+    case op::Operands::b: f(record.b); break;
+    case op::Operands::ab:
+      f(record.a);
+      f(record.b);
+      break;
+    case op::Operands::many:
+      detail::dispatch(code, [&]<class O, Form form>(op::Instance<O, form>) {
+        if constexpr (op::is<op::Reduction, O> || op::is<op::Product, O>) forEachOfMany<O, form>(record, f);
+      });
+    }
   }
 
   // ---- appending: for value.hpp and others that build operations ----------------------------------------
 
-  BURTORCH_INLINE Index leaf(const T& x) {
+  BURTORCH_INLINE Index leaf(T x) { // by value: it may lie on this tape, which may move
     const Extent at = claim({1, 0, 0, 0});
     return place(at.nodes, x);
   }
@@ -512,24 +538,30 @@ private:
 
   BURTORCH_INLINE Extent claim(const Extent& need) {
     Extent at;
-    if (!cursor_.claim(need, capacity_, at)) [[unlikely]] {
-      makeRoom(need.nodes, need.records, need.constants, need.operands);
-      cursor_.claim(need, capacity_, at);
-    }
+    if (!cursor_.hasRoom(need, capacity_, at)) [[unlikely]]
+      makeRoom(need.nodes, need.records, need.constants, need.operands); // used counts stay, or it throws
+    cursor_.take(need, at);
     return at;
   }
 
+  // The value is stored last and through the index the handle will hold: in an expression the next operation
+  // usually reads it, and with no other store in between the compiler takes it from the register instead.
   BURTORCH_INLINE Index place(std::size_t node, const T& value) {
-    values_[node] = value;
-    grads_[node] = T(0);
+    const auto index = static_cast<Index>(node);
 #if BURTORCH_CHECKS
-    births_[node] = epoch_;
+    births_[index] = epoch_;
 #endif
-    return static_cast<Index>(node);
+    grads_[index] = T(0);
+    values_[index] = value;
+    return index;
   }
 
   BURTORCH_INLINE void setRecord(const Extent& at, Code code, Index a, Index b) {
-    records_[at.records] = Record{static_cast<Index>(at.nodes), a, b, code};
+    Record& record = records_[at.records]; // field by field: clang forgets the types of a struct it copies whole
+    record.result = static_cast<Index>(at.nodes);
+    record.a = a;
+    record.b = b;
+    record.word = code;
   }
 
   detail::RunOf<T> run(std::size_t first, std::size_t n) const { return {values_ + first, n}; }
@@ -589,6 +621,7 @@ private:
   void compact(Index* newIndex) {
     const Extent old = used();
     Extent now;
+    if constexpr (concurrent) now = {0, 0, old.constants, old.operands};
     for (std::size_t i = 0; i < old.nodes; ++i) {
       if (newIndex[i] == 0) continue;
 #if BURTORCH_CHECKS
@@ -621,6 +654,7 @@ private:
   void moveDown(Record& record, Extent& now, const Index* newIndex) {
     auto rename = [&](Index& node) { node = static_cast<Index>(newIndex[node] - 1u); };
     auto take = [](auto* column, Index& place_, std::size_t n, std::size_t& end) {
+      if constexpr (concurrent) return; // threads interleave there: no order to squeeze by
       std::memmove(column + end, column + place_, n * sizeof(*column));
       place_ = static_cast<Index>(end);
       end += n;
@@ -676,6 +710,12 @@ private:
     return reserve(std::min(low, maxNodes)).extent;
   }
 
+  // At most what indices can count.
+  static constexpr Extent countable(const Extent& extent) {
+    return {std::min(extent.nodes, maxNodes), std::min(extent.records, maxNodes),
+            std::min(extent.constants, maxNodes), std::min(extent.operands, maxNodes)};
+  }
+
   template <class F>
   void forEachColumn(F&& f) {
     f(values_, &Extent::nodes);
@@ -697,7 +737,7 @@ private:
   BURTORCH_COLD void makeRoom(std::size_t nodes, std::size_t records, std::size_t constants,
                               std::size_t operands) {
     const Extent wanted = used() + Extent{nodes, records, constants, operands};
-    if (wanted.nodes > maxNodes || wanted.operands > maxNodes)
+    if (!fits(wanted, countable(wanted)))
       detail::fail(ErrorKind::capacity, "the tape's index type counts to " + std::to_string(maxNodes) +
                                             "; use a wider one, e.g. Tape<T, std::uint64_t>");
     if (!owned_ || concurrent) {
@@ -716,13 +756,13 @@ private:
     Extent bigger = capacity_;
     auto raise = [&](std::size_t Extent::*count) {
       if (wanted.*count > bigger.*count)
-        bigger.*count = std::min(std::max({wanted.*count, 2 * (capacity_.*count), std::size_t{256}}), maxNodes);
+        bigger.*count = std::max({wanted.*count, 2 * (capacity_.*count), std::size_t{256}});
     };
     raise(&Extent::nodes);
     raise(&Extent::records);
     raise(&Extent::constants);
     raise(&Extent::operands);
-    allocate(bigger);
+    allocate(countable(bigger));
   }
 
   // Gives each array whose capacity changes new memory and moves its contents. If memory runs out half way,
@@ -747,13 +787,15 @@ private:
 
   static inline constinit thread_local Tape* current_ = nullptr;
 
+  // Counters and capacities share one cache line: an append reads and writes both, and a rewind stores the counters
+  // with vector instructions, which must not straddle two lines or the loads that follow would have to wait.
+  alignas(alignment) std::conditional_t<concurrent, detail::ConcurrentCursor, detail::SequentialCursor> cursor_;
+  Extent capacity_;
   T* values_ = nullptr;
   T* grads_ = nullptr;
   Record* records_ = nullptr;
   T* constants_ = nullptr;
   Index* operands_ = nullptr;
-  std::conditional_t<concurrent, detail::ConcurrentCursor, detail::SequentialCursor> cursor_;
-  Extent capacity_;
   std::size_t swept_ = 0;
   bool owned_ = true;
   [[no_unique_address]] detail::Labels labels_;

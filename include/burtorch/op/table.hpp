@@ -10,6 +10,7 @@
 #include <burtorch/op/reduce.hpp>
 #include <burtorch/op/unary.hpp>
 
+#include <array>
 #include <cstdint>
 #include <type_traits>
 
@@ -134,6 +135,34 @@ struct Instance {
 
 template <class K, class O>
 inline constexpr bool is = std::is_base_of_v<K, O>;
+
+} // namespace op
+
+namespace op {
+
+// Which of a record's two fields hold nodes.
+enum class Operands : std::uint8_t { a, b, ab, many };
+
+template <class O>
+constexpr Operands operandsOf(Form form) {
+  if (is<Unary, O> || is<Clipped, O>) return Operands::a;
+  if (!is<Binary, O>) return Operands::many;
+  return form == Form::nodes ? Operands::ab : form == Form::nodeNumber ? Operands::a : Operands::b;
+}
+
+namespace detail {
+inline constexpr auto operandsTable = [] {
+  std::array<Operands, 256 * 4> table{};
+#define BURTORCH_ROW(Name, function)                                                               \
+  for (const Form form : {Form::nodes, Form::nodeNumber, Form::numberNode})                        \
+    table[codeOf(Op::e##Name, form)] = operandsOf<Name>(form);
+  BURTORCH_OPERATIONS(BURTORCH_ROW)
+#undef BURTORCH_ROW
+  return table;
+}();
+} // namespace detail
+
+constexpr Operands operandsOf(Code code) { return detail::operandsTable[code]; }
 
 } // namespace op
 
