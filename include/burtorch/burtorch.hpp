@@ -6,6 +6,9 @@
 #include <burtorch/error.hpp>         // how it fails
 #include <burtorch/scalar/scalar.hpp> // what a node may hold
 #include <burtorch/op/table.hpp>      // every operation, its value and its pullback
+#include <burtorch/memory.hpp>        // where owned memory comes from
+#include <burtorch/cursor.hpp>        // how full a tape is
+#include <burtorch/labels.hpp>        // names of nodes
 #include <burtorch/tape.hpp>          // storage: values, gradients, records; mark, rewind, collect
 #include <burtorch/value.hpp>         // the handle of one scalar, its operators and functions
 #include <burtorch/backward.hpp>      // gradients

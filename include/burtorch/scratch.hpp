@@ -10,6 +10,7 @@
 #include <burtorch/backward.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -68,25 +69,34 @@ bool isFull(const List& list) {
                                 std::to_string(atMost));
 }
 
-// Leaves are noted as they are met and made unique when the list is full and at the end.
+// Notes leaves as they are met; makes the list unique when it is full and at the end.
 template <class Leaves>
-void sortOut(Leaves& leaves) {
-  std::sort(leaves.begin(), leaves.end());
-  const auto end = std::unique(leaves.begin(), leaves.end());
-  for (auto extra = leaves.end() - end; extra != 0; --extra) leaves.pop_back();
-}
+class LeafNotes {
+public:
+  explicit LeafNotes(Leaves& leaves) : leaves_(leaves) { leaves_.clear(); }
 
-// False if there is no room for one more.
-template <class Leaves>
-bool noteLeaf(Leaves& leaves, std::size_t leaf) {
-  if (isFull(leaves)) {
-    sortOut(leaves);
-    if (std::binary_search(leaves.begin(), leaves.end(), leaf)) return true;
-    if (isFull(leaves)) return false;
+  // False if there is no room for one more.
+  bool add(std::size_t leaf) {
+    if (isFull(leaves_)) {
+      sortOut();
+      if (std::binary_search(leaves_.begin(), leaves_.end(), leaf)) return true;
+      if (isFull(leaves_)) return false;
+    }
+    leaves_.push_back(static_cast<IndexOf<Leaves>>(leaf));
+    sorted_ = false;
+    return true;
   }
-  leaves.push_back(static_cast<IndexOf<Leaves>>(leaf));
-  return true;
-}
+  void sortOut() {
+    if (std::exchange(sorted_, true)) return;
+    std::sort(leaves_.begin(), leaves_.end());
+    const auto end = std::unique(leaves_.begin(), leaves_.end());
+    for (auto extra = leaves_.end() - end; extra != 0; --extra) leaves_.pop_back();
+  }
+
+private:
+  Leaves& leaves_;
+  bool sorted_ = false;
+};
 
 // A walk over what the record at `root` reaches. Fills order with those records, newest first, as distances from
 // root; calls onLeaf(node), which may answer false to end the walk, for each leaf met. Returns the name of the list
@@ -148,16 +158,15 @@ const char* findOrder(Tape<T, O...>& tape, std::size_t root, Order& order, Stack
   return full;
 }
 
-// The leaves that the records of an order found before use.
-template <class T, class... O, class Order, class Leaves>
-bool findLeaves(Tape<T, O...>& tape, std::size_t root, const Order& order, Leaves& leaves) {
+// The same for the leaves alone, from an order found before.
+template <class T, class... O, class Order, class OnLeaf>
+const char* findLeaves(Tape<T, O...>& tape, std::size_t root, const Order& order, const OnLeaf& onLeaf) {
   bool fits = true;
   for (const auto distance : order)
     tape.forEachOperand(tape.records()[root - distance], [&](std::size_t operand) {
-      if (tape.recordOfOperand(operand, root - distance) == tape.records().size())
-        fits = fits && noteLeaf(leaves, operand);
+      if (tape.recordOfOperand(operand, root - distance) == tape.records().size()) fits = fits && onLeaf(operand);
     });
-  return fits;
+  return fits ? nullptr : "leaves";
 }
 
 } // namespace detail
@@ -168,6 +177,11 @@ bool findLeaves(Tape<T, O...>& tape, std::size_t root, const Order& order, Leave
 // the error says so and no gradient has changed.
 template <Reuse reuse = Reuse::nothing, class T, class... O, class Order, class Leaves, class Stack>
 void backwardWithScratchStorage(const Value<T, O...>& root, Order&& order, Leaves&& leaves, Stack&& stack) {
+  using Index = typename Value<T, O...>::Index;
+  constexpr auto holdsIndices = []<class I>(I) { return std::unsigned_integral<I> && sizeof(I) >= sizeof(Index); };
+  static_assert(holdsIndices(detail::IndexOf<Order>{}) && holdsIndices(detail::IndexOf<Leaves>{}) &&
+                    holdsIndices(detail::IndexOf<Stack>{}),
+                "the lists must hold unsigned integers at least as wide as the tape's indices");
   auto& tape = root.tape();
   const auto node = root.sysGetRawNodeIndex();
   const std::size_t top = tape.recordOf(node);
@@ -180,21 +194,24 @@ void backwardWithScratchStorage(const Value<T, O...>& root, Order&& order, Leave
     columns.grads[node] = columns.grads[node] + T(1);
     return;
   }
-  constexpr bool newOrder = !includes(reuse, Reuse::order), newLeaves = !includes(reuse, Reuse::leaves);
-  const char* full = nullptr;
-  if constexpr (newLeaves) leaves.clear();
-  if constexpr (newOrder)
-    full = detail::findOrder(tape, top, order, stack, [&]([[maybe_unused]] std::size_t leaf) {
-      if constexpr (newLeaves) return detail::noteLeaf(leaves, leaf);
-      else return true;
-    });
-  else if constexpr (newLeaves)
-    full = detail::findLeaves(tape, top, order, leaves) ? nullptr : "leaves";
+  const auto search = [&](const auto& onLeaf) {
+    if constexpr (includes(reuse, Reuse::order)) return detail::findLeaves(tape, top, order, onLeaf);
+    else return detail::findOrder(tape, top, order, stack, onLeaf);
+  };
+  const char* full = nullptr; // the name of the list that is too small
+  if constexpr (!includes(reuse, Reuse::leaves)) {
+    detail::LeafNotes notes(leaves);
+    full = search([&](std::size_t leaf) { return notes.add(leaf); });
+    notes.sortOut();
+  } else if constexpr (!includes(reuse, Reuse::order)) {
+    full = search([](std::size_t) { return true; });
+  }
   if (full != nullptr) {
     if (full[0] == 'l') detail::failScratch(full, leaves.capacity(), tape.size() - tape.records().size());
     detail::failScratch(full, full[0] == 'o' ? order.capacity() : stack.capacity(), top + 1);
   }
-  if constexpr (newLeaves) detail::sortOut(leaves);
+  BURTORCH_ASSERT(order.size() != 0 && *(order.end() - 1) <= top, badArgument,
+                  "backwardWithScratchStorage: the order to reuse is of another graph");
   const auto* const records = detail::TapeAccess::records(tape);
   if (detail::TapeAccess::markSwept(tape, top + 1))
     for (const auto distance : order) columns.grads[records[top - distance].result] = T(0);

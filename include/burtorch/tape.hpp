@@ -25,21 +25,22 @@
 //   loop that rewinds, nothing allocates. Borrowed memory is the caller's buffer: it never grows, and
 //   running out is an error that leaves the tape as it was. Marking, rewinding and sweeping never allocate.
 //
-// Reading order: Extent and Record, then the push functions, then rewind and collect. value.hpp is the handle
+// Reading order: Extent (cursor.hpp) and Record, then the push functions, then rewind and collect. value.hpp is the handle
 // users hold, backward.hpp the sweep.
 #pragma once
 
+#include <burtorch/cursor.hpp>
 #include <burtorch/error.hpp>
+#include <burtorch/labels.hpp>
+#include <burtorch/memory.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/scalar.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <new>
 #include <ranges>
 #include <span>
 #include <string>
@@ -57,179 +58,25 @@ class Value;
 // Option of a tape: several threads may append to it at once. Its memory is what it was given; it does not grow.
 struct Concurrent {};
 
-// How much of each array: a position on the tape, a need, or a capacity.
-struct Extent {
-  std::size_t nodes = 0;
-  std::size_t records = 0;
-  std::size_t constants = 0;
-  std::size_t operands = 0;
-
-  constexpr bool operator==(const Extent&) const = default;
-};
-
-constexpr Extent operator+(const Extent& x, const Extent& y) {
-  return {x.nodes + y.nodes, x.records + y.records, x.constants + y.constants, x.operands + y.operands};
-}
-
-// True if x fits into y in every array.
-constexpr bool fits(const Extent& x, const Extent& y) {
-  return x.nodes <= y.nodes && x.records <= y.records && x.constants <= y.constants &&
-         x.operands <= y.operands;
-}
-
-// Tape<float> tape{reserve(1 << 20)}: owned memory for that many nodes from the start.
-struct Reserve {
-  Extent extent;
-};
-constexpr Reserve reserve(std::size_t nodes) { return {{nodes, nodes, nodes / 4, nodes}}; }
-constexpr Reserve reserve(const Extent& extent) { return {extent}; }
-
 namespace detail {
 
 template <class... Options>
 struct TapeOptions { // the index type is the one unsigned integer among the options
   using Index = std::uint32_t;
+  using Memory = HeapMemory;
   static constexpr bool concurrent = false;
 };
 template <std::unsigned_integral I, class... Rest>
 struct TapeOptions<I, Rest...> : TapeOptions<Rest...> {
   using Index = I;
 };
+template <MemoryPolicy M, class... Rest>
+struct TapeOptions<M, Rest...> : TapeOptions<Rest...> {
+  using Memory = M;
+};
 template <class... Rest>
 struct TapeOptions<Concurrent, Rest...> : TapeOptions<Rest...> {
   static constexpr bool concurrent = true;
-};
-
-// Hands out the next places of the four arrays: `at` is where they begin.
-class SequentialCursor {
-public:
-  // The needs are literals after inlining, so that arrays which are not needed cost nothing. Each counter is read
-  // first and once: a compiler then sees that in an expression it is the one stored by the append before.
-  BURTORCH_INLINE bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) const {
-    if (need.nodes != 0) at.nodes = nodes_;
-    if (need.records != 0) at.records = records_;
-    if (need.constants != 0) at.constants = constants_;
-    if (need.operands != 0) at.operands = operands_;
-    return (need.nodes == 0 || at.nodes + need.nodes <= capacity.nodes) &&
-           (need.records == 0 || at.records + need.records <= capacity.records) &&
-           (need.constants == 0 || at.constants + need.constants <= capacity.constants) &&
-           (need.operands == 0 || at.operands + need.operands <= capacity.operands);
-  }
-  BURTORCH_INLINE void take(const Extent& need, const Extent& at) {
-    if (need.nodes != 0) nodes_ = at.nodes + need.nodes;
-    if (need.records != 0) records_ = at.records + need.records;
-    if (need.constants != 0) constants_ = at.constants + need.constants;
-    if (need.operands != 0) operands_ = at.operands + need.operands;
-  }
-  BURTORCH_INLINE Extent used() const { return {nodes_, records_, constants_, operands_}; }
-  BURTORCH_INLINE void set(const Extent& used) {
-    nodes_ = used.nodes;
-    records_ = used.records;
-    constants_ = used.constants;
-    operands_ = used.operands;
-  }
-
-private:
-  // std::size_t, not Index: a store to a record must not look like a store to a counter. Nodes and records apart:
-  // as neighbours they would be incremented in a vector register, far from where they are needed.
-  std::size_t nodes_ = 0, constants_ = 0, records_ = 0, operands_ = 0;
-};
-
-// The same for several threads. Nodes and records are claimed together in one word, so that the records of
-// any two threads stand in the order of their results.
-class ConcurrentCursor {
-public:
-  bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) { // and takes it
-    if (!claimOne(constants_, need.constants, capacity.constants, at.constants)) return false;
-    if (!claimOne(operands_, need.operands, capacity.operands, at.operands)) {
-      giveBack(constants_, need.constants, at.constants);
-      return false;
-    }
-    std::uint64_t old = nodesAndRecords_.load(std::memory_order_relaxed);
-    do {
-      at.nodes = old >> 32;
-      at.records = old & 0xffffffffu;
-      if (at.nodes + need.nodes > capacity.nodes || at.records + need.records > capacity.records) {
-        giveBack(constants_, need.constants, at.constants);
-        giveBack(operands_, need.operands, at.operands);
-        return false;
-      }
-    } while (!nodesAndRecords_.compare_exchange_weak(old, old + pack(need), std::memory_order_relaxed));
-    return true;
-  }
-  void take(const Extent&, const Extent&) {}
-  Extent used() const {
-    const std::uint64_t both = nodesAndRecords_.load(std::memory_order_acquire);
-    return {both >> 32, both & 0xffffffffu, constants_.load(std::memory_order_acquire),
-            operands_.load(std::memory_order_acquire)};
-  }
-  void set(const Extent& used) {
-    nodesAndRecords_.store(pack(used));
-    constants_.store(used.constants);
-    operands_.store(used.operands);
-  }
-
-private:
-  static std::uint64_t pack(const Extent& e) {
-    return (static_cast<std::uint64_t>(e.nodes) << 32) | static_cast<std::uint64_t>(e.records);
-  }
-  static bool claimOne(std::atomic<std::size_t>& counter, std::size_t need, std::size_t capacity,
-                       std::size_t& at) {
-    at = counter.load(std::memory_order_relaxed);
-    do {
-      if (at + need > capacity) return false;
-    } while (!counter.compare_exchange_weak(at, at + need, std::memory_order_relaxed));
-    return true;
-  }
-  // Unless another thread has claimed more since: then the places stay unused, which hurts nobody.
-  static void giveBack(std::atomic<std::size_t>& counter, std::size_t need, std::size_t at) {
-    std::size_t end = at + need;
-    counter.compare_exchange_strong(end, at, std::memory_order_relaxed);
-  }
-  std::atomic<std::uint64_t> nodesAndRecords_{0};
-  std::atomic<std::size_t> constants_{0}, operands_{0};
-};
-
-// Names of nodes, for people: sorted by index, because they are mostly given in that order and dropped from
-// the end. A debugging aid on the heap, also for tapes in borrowed memory.
-class Labels {
-public:
-#if BURTORCH_LABELS
-  void set(std::size_t node, std::string label) {
-    auto at = find(node);
-    if (at != labels_.end() && at->first == node) at->second = std::move(label);
-    else labels_.emplace(at, node, std::move(label));
-  }
-  std::string get(std::size_t node) const {
-    auto at = const_cast<Labels*>(this)->find(node);
-    return at != labels_.end() && at->first == node ? at->second : std::string();
-  }
-  BURTORCH_INLINE void truncate(std::size_t nodes) {
-    if (!labels_.empty()) [[unlikely]] drop(nodes);
-  }
-  // Keeps the labels of nodes for which keep(node) is true, and moves each to newIndex(node).
-  template <class Keep, class NewIndex>
-  void remap(const Keep& keep, const NewIndex& newIndex) {
-    std::erase_if(labels_, [&](const auto& label) { return !keep(label.first); });
-    for (auto& label : labels_) label.first = newIndex(label.first);
-  }
-
-private:
-  BURTORCH_NOINLINE void drop(std::size_t nodes) {
-    while (!labels_.empty() && labels_.back().first >= nodes) labels_.pop_back();
-  }
-  std::vector<std::pair<std::size_t, std::string>>::iterator find(std::size_t node) {
-    return std::ranges::lower_bound(labels_, node, {}, &std::pair<std::size_t, std::string>::first);
-  }
-  std::vector<std::pair<std::size_t, std::string>> labels_;
-#else
-  template <class Text>
-  void set(std::size_t, const Text&) {}
-  std::string get(std::size_t) const { return {}; }
-  void truncate(std::size_t) {}
-  template <class Keep, class NewIndex>
-  void remap(const Keep&, const NewIndex&) {}
-#endif
 };
 
 // Operand sequences as operations see them: neighbouring nodes, or nodes picked by index.
@@ -280,7 +127,7 @@ public:
     Extent at_;
 #if BURTORCH_CHECKS
     const Tape* tape_ = nullptr;
-    std::uint32_t compactions_ = 0;
+    std::uint32_t epoch_ = 0, compactions_ = 0;
 #endif
   };
 
@@ -313,7 +160,10 @@ public:
 
   ~Tape() {
     if (current_ == this) current_ = nullptr;
-    if (owned_) forEachColumn([]<class E>(E*& column, std::size_t Extent::*) { release(column); });
+    if (owned_)
+      forEachColumn([&, bytes = allocated_]<class E>(E*& column, std::size_t Extent::*) mutable {
+        Traits::Memory::release(column, *bytes++);
+      });
   }
 
   // Bytes a borrowed buffer needs for an extent, wherever the buffer starts.
@@ -334,10 +184,11 @@ public:
   Extent capacity() const { return capacity_; }
   bool ownsMemory() const { return owned_; }
 
+  // Views of the arrays; growing, collecting and the end of the tape leave them dangling, as with std::vector.
   std::span<T> values() { return {values_, size()}; }
   std::span<const T> values() const { return {values_, size()}; }
   std::span<T> grads() {
-    swept_ = used().records; // the caller may write gradients, so the next sweep must clear
+    swept_ = used().records; // the caller may write gradients now, so the next sweep must clear
     return {grads_, size()};
   }
   std::span<const T> grads() const { return {grads_, size()}; }
@@ -356,6 +207,7 @@ public:
     m.at_ = cursor_.used();
 #if BURTORCH_CHECKS
     m.tape_ = this;
+    m.epoch_ = epoch_;
     m.compactions_ = compactions_;
 #endif
     return m;
@@ -367,6 +219,8 @@ public:
     BURTORCH_ASSERT(mark.compactions_ == compactions_, badArgument,
                     "rewind: the tape was collected since the mark was taken");
     if (!fits(mark.at_, cursor_.used())) [[unlikely]] failRewind();
+    BURTORCH_ASSERT(mark.at_.nodes == 0 || births_[mark.at_.nodes - 1] <= mark.epoch_, badArgument,
+                    "rewind: what stood before the mark was itself rewound and recorded anew");
     cursor_.set(mark.at_);
     swept_ = std::min(swept_, mark.at_.records);
     labels_.truncate(mark.at_.nodes);
@@ -408,11 +262,11 @@ public:
         forEachOperand(records_[r], [&](Index operand) { newIndex[operand] = 1; });
     compact(newIndex);
     // In two steps, so that a handle given twice moves once.
-    const auto move = [&](auto& handle) {
+    [[maybe_unused]] const auto move = [&](auto& handle) {
       if (std::exchange(handle.tape_, nullptr) != nullptr)
         handle.index_ = static_cast<Index>(newIndex[handle.index_] - 1u);
     };
-    const auto settle = [&](auto& handle) { handle = Value<T, Options...>::at(*this, handle.index_); };
+    [[maybe_unused]] const auto settle = [&](auto& handle) { handle = Value<T, Options...>::at(*this, handle.index_); };
     (forEachHandle(keep, move), ...);
     (forEachHandle(keep, settle), ...);
   }
@@ -612,6 +466,7 @@ private:
   }
 
   std::size_t checkedIndex(const Value<T, Options...>& handle) const {
+    if (handle.tape_ == nullptr) detail::fail(ErrorKind::emptyHandle, "collect: an empty Value");
     if (handle.tape_ != this) detail::fail(ErrorKind::differentTapes, "collect: a handle of another tape");
     handle.check();
     return handle.index_;
@@ -728,11 +583,6 @@ private:
 #endif
   }
 
-  template <class E>
-  static void release(E* column) {
-    if (column != nullptr) ::operator delete(column, std::align_val_t{alignment});
-  }
-
   // Takes numbers, not an Extent: a struct would be built in memory on every append, just in case.
   BURTORCH_COLD void makeRoom(std::size_t nodes, std::size_t records, std::size_t constants,
                               std::size_t operands) {
@@ -765,16 +615,16 @@ private:
     allocate(countable(bigger));
   }
 
-  // Gives each array whose capacity changes new memory and moves its contents. If memory runs out half way,
-  // arrays already moved are merely larger than capacity_ says.
+  // Gives each array whose capacity changes new memory and moves its contents. If memory runs out half way, arrays
+  // already moved are merely larger than capacity_ says.
   void allocate(const Extent& bigger) {
     const Extent held = used();
-    forEachColumn([&]<class E>(E*& column, std::size_t Extent::*count) {
-      if (bigger.*count == capacity_.*count) return;
-      E* fresh = static_cast<E*>(::operator new(bigger.*count * sizeof(E), std::align_val_t{alignment}));
-      if (column != nullptr) std::memcpy(static_cast<void*>(fresh), column, held.*count * sizeof(E));
-      release(column);
-      column = fresh;
+    forEachColumn([&, bytes = allocated_]<class E>(E*& column, std::size_t Extent::*count) mutable {
+      std::size_t& had = *bytes++;
+      const std::size_t wants = bigger.*count * sizeof(E);
+      if (wants <= had) return;
+      column = static_cast<E*>(Traits::Memory::grow(column, had, held.*count * sizeof(E), wants));
+      had = wants;
     });
     capacity_ = bigger;
   }
@@ -798,6 +648,7 @@ private:
   Index* operands_ = nullptr;
   std::size_t swept_ = 0;
   bool owned_ = true;
+  std::size_t allocated_[6] = {}; // bytes of each column, in the order of forEachColumn
   [[no_unique_address]] detail::Labels labels_;
 #if BURTORCH_CHECKS
   std::uint32_t* births_ = nullptr; // births_[i]: the epoch node i was made in

@@ -1,0 +1,134 @@
+// burtorch/cursor.hpp — how full the arrays of a tape are, and handing out their next places
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <burtorch/config.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+BURTORCH_BEGIN_NAMESPACE
+
+// How much of each array: a position on the tape, a need, or a capacity.
+struct Extent {
+  std::size_t nodes = 0;
+  std::size_t records = 0;
+  std::size_t constants = 0;
+  std::size_t operands = 0;
+
+  constexpr bool operator==(const Extent&) const = default;
+};
+
+constexpr Extent operator+(const Extent& x, const Extent& y) {
+  return {x.nodes + y.nodes, x.records + y.records, x.constants + y.constants, x.operands + y.operands};
+}
+
+// True if x fits into y in every array.
+constexpr bool fits(const Extent& x, const Extent& y) {
+  return x.nodes <= y.nodes && x.records <= y.records && x.constants <= y.constants &&
+         x.operands <= y.operands;
+}
+
+// Tape<float> tape{reserve(1 << 20)}: owned memory for that many nodes from the start.
+struct Reserve {
+  Extent extent;
+};
+constexpr Reserve reserve(std::size_t nodes) { return {{nodes, nodes, nodes / 4, nodes}}; }
+constexpr Reserve reserve(const Extent& extent) { return {extent}; }
+
+namespace detail {
+
+// Hands out the next places of the four arrays: `at` is where they begin.
+class SequentialCursor {
+public:
+  // The needs are literals after inlining, so that arrays which are not needed cost nothing. Each counter is read
+  // first and once: a compiler then sees that in an expression it is the one stored by the append before.
+  BURTORCH_INLINE bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) const {
+    if (need.nodes != 0) at.nodes = nodes_;
+    if (need.records != 0) at.records = records_;
+    if (need.constants != 0) at.constants = constants_;
+    if (need.operands != 0) at.operands = operands_;
+    return (need.nodes == 0 || at.nodes + need.nodes <= capacity.nodes) &&
+           (need.records == 0 || at.records + need.records <= capacity.records) &&
+           (need.constants == 0 || at.constants + need.constants <= capacity.constants) &&
+           (need.operands == 0 || at.operands + need.operands <= capacity.operands);
+  }
+  BURTORCH_INLINE void take(const Extent& need, const Extent& at) {
+    if (need.nodes != 0) nodes_ = at.nodes + need.nodes;
+    if (need.records != 0) records_ = at.records + need.records;
+    if (need.constants != 0) constants_ = at.constants + need.constants;
+    if (need.operands != 0) operands_ = at.operands + need.operands;
+  }
+  BURTORCH_INLINE Extent used() const { return {nodes_, records_, constants_, operands_}; }
+  BURTORCH_INLINE void set(const Extent& used) {
+    nodes_ = used.nodes;
+    records_ = used.records;
+    constants_ = used.constants;
+    operands_ = used.operands;
+  }
+
+private:
+  // std::size_t, not Index: a store to a record must not look like a store to a counter. Nodes and records apart:
+  // as neighbours they would be incremented in a vector register, far from where they are needed.
+  std::size_t nodes_ = 0, constants_ = 0, records_ = 0, operands_ = 0;
+};
+
+// The same for several threads. Nodes and records are claimed together in one word, so that the records of
+// any two threads stand in the order of their results.
+class ConcurrentCursor {
+public:
+  bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) { // and takes it
+    if (!claimOne(constants_, need.constants, capacity.constants, at.constants)) return false;
+    if (!claimOne(operands_, need.operands, capacity.operands, at.operands)) {
+      giveBack(constants_, need.constants, at.constants);
+      return false;
+    }
+    std::uint64_t old = nodesAndRecords_.load(std::memory_order_relaxed);
+    do {
+      at.nodes = old >> 32;
+      at.records = old & 0xffffffffu;
+      if (at.nodes + need.nodes > capacity.nodes || at.records + need.records > capacity.records) {
+        giveBack(constants_, need.constants, at.constants);
+        giveBack(operands_, need.operands, at.operands);
+        return false;
+      }
+    } while (!nodesAndRecords_.compare_exchange_weak(old, old + pack(need), std::memory_order_relaxed));
+    return true;
+  }
+  void take(const Extent&, const Extent&) {}
+  Extent used() const {
+    const std::uint64_t both = nodesAndRecords_.load(std::memory_order_acquire);
+    return {both >> 32, both & 0xffffffffu, constants_.load(std::memory_order_acquire),
+            operands_.load(std::memory_order_acquire)};
+  }
+  void set(const Extent& used) {
+    nodesAndRecords_.store(pack(used));
+    constants_.store(used.constants);
+    operands_.store(used.operands);
+  }
+
+private:
+  static std::uint64_t pack(const Extent& e) {
+    return (static_cast<std::uint64_t>(e.nodes) << 32) | static_cast<std::uint64_t>(e.records);
+  }
+  static bool claimOne(std::atomic<std::size_t>& counter, std::size_t need, std::size_t capacity,
+                       std::size_t& at) {
+    at = counter.load(std::memory_order_relaxed);
+    do {
+      if (at + need > capacity) return false;
+    } while (!counter.compare_exchange_weak(at, at + need, std::memory_order_relaxed));
+    return true;
+  }
+  // Unless another thread has claimed more since: then the places stay unused, which hurts nobody.
+  static void giveBack(std::atomic<std::size_t>& counter, std::size_t need, std::size_t at) {
+    std::size_t end = at + need;
+    counter.compare_exchange_strong(end, at, std::memory_order_relaxed);
+  }
+  std::atomic<std::uint64_t> nodesAndRecords_{0};
+  std::atomic<std::size_t> constants_{0}, operands_{0};
+};
+
+} // namespace detail
+
+BURTORCH_END_NAMESPACE
