@@ -261,8 +261,8 @@ TEST_CASE("tape: a mark taken before a collect is refused") {
   CHECK(z.dataCopy() == 9.0);
 }
 
-// BUG (as long as this fails): the mark's four counters belong to a graph that is gone. Here it has one constant
-// where the graph of today has two below the same node: the third number overwrites the second one's place.
+// The mark's four counters belong to a graph that is gone. Here it has one constant where the graph of today has two
+// below the same node: a third number would overwrite the second one's place.
 TEST_CASE("tape: a mark whose position was rewound and recorded anew is refused") {
   Tape<double> tape;
   const V x(tape, 2.0);
