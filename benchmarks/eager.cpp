@@ -1,7 +1,8 @@
 // benchmarks/eager.cpp — eager gradients of the paper's tiny and small graph, and of chains, against yardsticks
 // SPDX-License-Identifier: MIT
 //
-// Usage: bench_eager [longest chain, default 100000000]. Everything is one process, one core; contenders take turns.
+// Usage: bench_eager [longest chain, default 100000000]. Everything is one process, one core;
+// contenders take turns.
 #include "timing.hpp"
 #include "yardstick.hpp"
 
@@ -16,7 +17,7 @@
 #include <string>
 #include <vector>
 
-// ---- every allocation of this process is counted ----------------------------------------------------------
+// ---- every allocation of this process is counted -------------------------------------------------
 
 namespace {
 std::atomic<long> allocations{0};
@@ -51,7 +52,7 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
-// ---- the graphs, written once for all tapes ---------------------------------------------------------------
+// ---- the graphs, written once for all tapes ------------------------------------------------------
 
 namespace {
 
@@ -113,7 +114,8 @@ struct Loops {
 
   // The gradient by any of the library's ways: backward is a callable that takes the root.
   template <class Backward>
-  static Gradient ours(Tape& tape, const Tape::Mark& start, double x, double y, const Backward& backward) {
+  static Gradient ours(Tape& tape, const Tape::Mark& start, double x, double y,
+                       const Backward& backward) {
     tape.rewind(start);
     const Value a(tape, x), b(tape, y);
     const Value g = build(a, b, [](double c) { return c; });
@@ -138,12 +140,15 @@ void demand(bool condition, const std::string& what) {
   std::exit(1);
 }
 
-// One contender: checks the gradient once, then offers the loop. Inputs are hidden from the optimizer.
+// One contender: checks the gradient once, then offers the loop. Inputs are hidden from the
+// optimizer.
 template <class F>
 timing::Contender contender(std::string name, const Graph& graph, F gradient) {
   const double a = timing::opaque(graph.a), b = timing::opaque(graph.b);
   const Gradient got = gradient(a, b);
-  demand(close(got.value, graph.want.value) && close(got.a, graph.want.a) && close(got.b, graph.want.b), name);
+  demand(close(got.value, graph.want.value) && close(got.a, graph.want.a) &&
+             close(got.b, graph.want.b),
+         name);
   return {std::move(name), [=](int iterations) {
             for (int i = 0; i < iterations; ++i) {
               const Gradient g = gradient(timing::opaque(a), timing::opaque(b));
@@ -164,7 +169,9 @@ void raceGraph(const Graph& graph, int iterations) {
   static std::vector<std::uint32_t> order(64), leaves(64), stack(64);
   order.reserve(64);
   const auto sweep = [](const Value& g) { bt::backward(g); };
-  const auto scratch = [](const Value& g) { bt::backwardWithScratchStorage(g, order, leaves, stack); };
+  const auto scratch = [](const Value& g) {
+    bt::backwardWithScratchStorage(g, order, leaves, stack);
+  };
   const auto reused = [](const Value& g) {
     bt::backwardWithScratchStorage<bt::Reuse::orderAndLeaves>(g, order, leaves, stack);
   };
@@ -188,14 +195,16 @@ void raceGraph(const Graph& graph, int iterations) {
 
   const long before = allocations.load();
   for (int i = 0; i < 1000; ++i)
-    sink = L::ours(tape, mark, graph.a, graph.b, sweep).a + L::ours(tape, mark, graph.a, graph.b, scratch).a;
+    sink = L::ours(tape, mark, graph.a, graph.b, sweep).a +
+           L::ours(tape, mark, graph.a, graph.b, scratch).a;
   std::printf("  allocations in 2000 further gradients: %ld\n", allocations.load() - before);
 }
 
-// ---- chains -------------------------------------------------------------------------------------------------
+// ---- chains --------------------------------------------------------------------------------------
 
 struct ChainTimes {
-  double first, best; // nanoseconds per node: of the first round, whose memory is new, and of the best
+  double first,
+      best; // nanoseconds per node: of the first round, whose memory is new, and of the best
 };
 
 // x ← x · 0.999…, n times, then the gradient, on a tape that starts empty and grows.
@@ -214,7 +223,8 @@ ChainTimes chain(std::size_t n, std::size_t repetitions, bt::Extent& used) {
       bt::backward(y);
       sink = x.gradCopy();
     }
-    const std::chrono::duration<double, std::nano> passed = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double, std::nano> passed =
+        std::chrono::steady_clock::now() - begin;
     const double ns = passed.count() / static_cast<double>(n * repetitions);
     if (round == 0) times.first = ns;
     times.best = std::min(times.best, ns);
@@ -224,18 +234,22 @@ ChainTimes chain(std::size_t n, std::size_t repetitions, bt::Extent& used) {
 }
 
 void raceChains(std::size_t longest) {
-  std::printf("\nA chain of n products, forward and backward, in ns per node\n  %12s %14s %14s %24s\n", "n", "first round",
-              "best round", "speed against n = 1000");
+  std::printf(
+      "\nA chain of n products, forward and backward, in ns per node\n  %12s %14s %14s %24s\n", "n",
+      "first round", "best round", "speed against n = 1000");
   double reference = 0;
   bt::Extent used;
   for (std::size_t n = 1000; n <= longest; n *= 10) {
     const ChainTimes times = chain(n, std::max<std::size_t>(1, 2000000 / n), used);
     if (n == 1000) reference = times.best;
-    std::printf("  %12zu %14.2f %14.2f %24.2f\n", n, times.first, times.best, reference / times.best);
+    std::printf("  %12zu %14.2f %14.2f %24.2f\n", n, times.first, times.best,
+                reference / times.best);
   }
-  const double bytes = static_cast<double>(used.nodes * 2 * sizeof(double) + used.records * sizeof(Tape::Record) +
-                                           used.constants * sizeof(double) + used.operands * sizeof(Tape::Index));
-  std::printf("  bytes per node: %.2f (asked: at most 32)\n", bytes / static_cast<double>(used.nodes));
+  const double bytes =
+      static_cast<double>(used.nodes * 2 * sizeof(double) + used.records * sizeof(Tape::Record) +
+                          used.constants * sizeof(double) + used.operands * sizeof(Tape::Index));
+  std::printf("  bytes per node: %.2f (asked: at most 32)\n",
+              bytes / static_cast<double>(used.nodes));
 }
 
 } // namespace
@@ -248,7 +262,11 @@ int main(int argc, char** argv) {
 #elif defined(__GNUC__)
   std::printf("compiler: g++ %s\n", __VERSION__);
 #endif
-  raceGraph<true>({"Tiny graph, FP64, rebuilt every iteration", -41, 2, {612.5, -35, 1050}, yardstick::tinyByHand},
+  raceGraph<true>({"Tiny graph, FP64, rebuilt every iteration",
+                   -41,
+                   2,
+                   {612.5, -35, 1050},
+                   yardstick::tinyByHand},
                   20000);
   raceGraph<false>({"Small graph, FP64, rebuilt every iteration",
                     -4,

@@ -41,7 +41,8 @@ struct Result {
 };
 
 // Runs the contenders round after round, one after the other.
-inline std::vector<Result> race(const std::vector<Contender>& contenders, int iterations, int rounds = 25) {
+inline std::vector<Result> race(const std::vector<Contender>& contenders, int iterations,
+                                int rounds = 25) {
   using clock = std::chrono::steady_clock;
   std::vector<std::vector<double>> times(contenders.size());
   for (const auto& contender : contenders) contender.run(iterations); // warm-up
@@ -61,8 +62,8 @@ inline std::vector<Result> race(const std::vector<Contender>& contenders, int it
 }
 
 // Prints a race; the last column is the minimum relative to the contender at index `yardstick`.
-inline void print(const char* title, const std::vector<Contender>& contenders, const std::vector<Result>& results,
-                  std::size_t yardstick) {
+inline void print(const char* title, const std::vector<Contender>& contenders,
+                  const std::vector<Result>& results, std::size_t yardstick) {
   std::printf("\n%s\n  %-44s %10s %10s %8s\n", title, "", "min ns", "median ns", "ratio");
   for (std::size_t i = 0; i < contenders.size(); ++i)
     std::printf("  %-44s %10.1f %10.1f %8.2f\n", contenders[i].name.c_str(), results[i].minimum,

@@ -1,9 +1,9 @@
 // benchmarks/yardstick.hpp — what burtorch is measured against: a plain tape, and derivatives by hand
 // SPDX-License-Identifier: MIT
 //
-// The plain tape is what anyone writes in twenty minutes: parallel arrays, an inlined append, a reverse sweep with
-// a switch, a leaf for each constant. No growth, no errors, no other types, nothing else. Its first index is known
-// only at run time, as after a rewind.
+// The plain tape is what anyone writes in twenty minutes: parallel arrays, an inlined append, a
+// reverse sweep with a switch, a leaf for each constant. No growth, no errors, no other types,
+// nothing else. Its first index is known only at run time, as after a rewind.
 #pragma once
 
 #include <cstddef>
@@ -36,14 +36,33 @@ struct PlainTape {
       const double d = g[i];
       const int p = a[static_cast<std::size_t>(i)], q = b[static_cast<std::size_t>(i)];
       switch (op[static_cast<std::size_t>(i)]) {
-      case Op::leaf: break;
-      case Op::add: g[p] += d; g[q] += d; break;
-      case Op::sub: g[p] += d; g[q] -= d; break;
-      case Op::mul: g[p] += d * v[q]; g[q] += d * v[p]; break;
-      case Op::div: g[p] += d / v[q]; g[q] -= d * v[i] / v[q]; break;
-      case Op::sqr: g[p] += d * 2 * v[p]; break;
-      case Op::cub: g[p] += d * 3 * v[p] * v[p]; break;
-      case Op::relu: g[p] += v[p] > 0 ? d : 0; break;
+      case Op::leaf:
+        break;
+      case Op::add:
+        g[p] += d;
+        g[q] += d;
+        break;
+      case Op::sub:
+        g[p] += d;
+        g[q] -= d;
+        break;
+      case Op::mul:
+        g[p] += d * v[q];
+        g[q] += d * v[p];
+        break;
+      case Op::div:
+        g[p] += d / v[q];
+        g[q] -= d * v[i] / v[q];
+        break;
+      case Op::sqr:
+        g[p] += d * 2 * v[p];
+        break;
+      case Op::cub:
+        g[p] += d * 3 * v[p] * v[p];
+        break;
+      case Op::relu:
+        g[p] += v[p] > 0 ? d : 0;
+        break;
       }
     }
   }
@@ -64,12 +83,22 @@ struct Plain {
   double grad() const { return tape->grad[static_cast<std::size_t>(index)]; }
 };
 
-inline Plain operator+(Plain x, Plain y) { return {*x.tape, Op::add, x.data() + y.data(), x.index, y.index}; }
-inline Plain operator-(Plain x, Plain y) { return {*x.tape, Op::sub, x.data() - y.data(), x.index, y.index}; }
-inline Plain operator*(Plain x, Plain y) { return {*x.tape, Op::mul, x.data() * y.data(), x.index, y.index}; }
-inline Plain operator/(Plain x, Plain y) { return {*x.tape, Op::div, x.data() / y.data(), x.index, y.index}; }
+inline Plain operator+(Plain x, Plain y) {
+  return {*x.tape, Op::add, x.data() + y.data(), x.index, y.index};
+}
+inline Plain operator-(Plain x, Plain y) {
+  return {*x.tape, Op::sub, x.data() - y.data(), x.index, y.index};
+}
+inline Plain operator*(Plain x, Plain y) {
+  return {*x.tape, Op::mul, x.data() * y.data(), x.index, y.index};
+}
+inline Plain operator/(Plain x, Plain y) {
+  return {*x.tape, Op::div, x.data() / y.data(), x.index, y.index};
+}
 inline Plain sqr(Plain x) { return {*x.tape, Op::sqr, x.data() * x.data(), x.index, 0}; }
-inline Plain pow3(Plain x) { return {*x.tape, Op::cub, x.data() * x.data() * x.data(), x.index, 0}; }
+inline Plain pow3(Plain x) {
+  return {*x.tape, Op::cub, x.data() * x.data() * x.data(), x.index, 0};
+}
 inline Plain relu(Plain x) { return {*x.tape, Op::relu, x.data() > 0 ? x.data() : 0, x.index, 0}; }
 
 struct Gradient {

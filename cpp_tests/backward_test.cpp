@@ -38,7 +38,7 @@ std::vector<double> gradientsOf(const Tape<double>& tape) {
 
 } // namespace
 
-// ---- known graphs ------------------------------------------------------------------------------------------
+// ---- known graphs --------------------------------------------------------------------------------
 
 TEST_CASE("backward: the paper's tiny graph") {
   Tape<double> tape;
@@ -68,7 +68,7 @@ TEST_CASE("backward: the paper's small graph") {
   CHECK(b.gradCopy() == doctest::Approx(645.5772594752186).epsilon(1e-15));
 }
 
-// ---- several calls -----------------------------------------------------------------------------------------
+// ---- several calls -------------------------------------------------------------------------------
 
 TEST_CASE_TEMPLATE("backward: the 300th call is as right as the first", T, float, double) {
   Tape<T> tape;
@@ -96,7 +96,7 @@ TEST_CASE("backward: a second root visits what the first visited") {
   CHECK(y.gradCopy() == 2 * 14 * 2 + 2.0);
   CHECK(shared.gradCopy() == 1.0);
   CHECK(first.gradCopy() == 0.0); // no part of the last call
-  backward(first); // an older root after a younger one
+  backward(first);                // an older root after a younger one
   CHECK(second.gradCopy() == 0.0);
   CHECK(shared.gradCopy() == 28.0);
   CHECK(x.gradCopy() == 204 + 196.0);
@@ -203,7 +203,7 @@ TEST_CASE("backward: setGrad on a leaf is where the sum starts, on another node 
   CHECK(y.gradCopy() == 2.0);
 }
 
-// ---- what the root does not depend on ----------------------------------------------------------------------
+// ---- what the root does not depend on ------------------------------------------------------------
 
 TEST_CASE("backward: unused nodes with an infinite or undefined derivative do not poison") {
   Tape<double> tape;
@@ -227,7 +227,8 @@ TEST_CASE("backward: unused nodes with an infinite or undefined derivative do no
     CHECK(x.gradCopy() == 3.0 * call);
     CHECK(y.gradCopy() == -2.0 * call);
   }
-  CHECK(backwardUntil(root, [] { return false; }, 1));
+  CHECK(backwardUntil(
+      root, [] { return false; }, 1));
   CHECK(x.gradCopy() == 12.0);
   backwardRestricted(root, std::vector<V>{x, y});
   CHECK(x.gradCopy() == 15.0);
@@ -254,7 +255,7 @@ TEST_CASE("backward: a NaN that the root does depend on is not hidden") {
   CHECK(std::isnan(y.gradCopy()));
 }
 
-// ---- one node, many uses -----------------------------------------------------------------------------------
+// ---- one node, many uses -------------------------------------------------------------------------
 
 TEST_CASE("backward: the same node on both sides") {
   Tape<double> tape;
@@ -296,19 +297,22 @@ TEST_CASE("backward: thousands of handles to one node") {
   for (const V& handle : handles) CHECK(handle.gradCopy() == y.gradCopy());
 }
 
-// ---- stopping ----------------------------------------------------------------------------------------------
+// ---- stopping ------------------------------------------------------------------------------------
 
 TEST_CASE("backward: backwardUntil without a stop is backward") {
   Tape<double> tape;
   const V x(tape, 1.0), y(tape, 2.0);
   V root = x * y;
-  for (int i = 0; i < 1000; ++i) root = (i % 3 == 0) ? root + x : (i % 3 == 1) ? reduceMean({root, y}) : root * y;
+  for (int i = 0; i < 1000; ++i)
+    root = (i % 3 == 0) ? root + x : (i % 3 == 1) ? reduceMean({root, y}) : root * y;
   backward(root);
   const auto expected = gradientsOf(tape);
   const std::size_t huge = std::numeric_limits<std::size_t>::max();
-  for (const std::size_t every : {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{1001}, huge}) {
+  for (const std::size_t every :
+       {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{1001}, huge}) {
     tape.zeroGrad();
-    CHECK(backwardUntil(root, [] { return false; }, every));
+    CHECK(backwardUntil(
+        root, [] { return false; }, every));
     CHECK(gradientsOf(tape) == expected);
   }
   tape.zeroGrad();
@@ -338,7 +342,8 @@ TEST_CASE("backward: backwardUntil asks as often as told, and stops when told") 
   for (const std::size_t every : {std::size_t{0}, std::size_t{1}, std::size_t{10}}) {
     tape.zeroGrad();
     asked = 0;
-    CHECK_FALSE(backwardUntil(root, [&] { return ++asked == 5; }, every));
+    CHECK_FALSE(backwardUntil(
+        root, [&] { return ++asked == 5; }, every));
     CHECK(asked == 5); // nothing is asked after a yes
     CHECK(one.gradCopy() >= 4.0 * static_cast<double>(every == 0 ? 1 : every) - 1);
     CHECK(one.gradCopy() < 99.0);
@@ -361,7 +366,7 @@ TEST_CASE("backward: backwardUntil stopped by an atomic flag before it starts") 
   CHECK(x.gradCopy() == 4.0);
 }
 
-// ---- subsets -----------------------------------------------------------------------------------------------
+// ---- subsets -------------------------------------------------------------------------------------
 
 namespace {
 
@@ -398,7 +403,8 @@ TEST_CASE("backward: backwardRestricted agrees with backward and touches no othe
       backwardRestricted(part.root, wanted);
       for (unsigned i = 0; i < 5; ++i) {
         if ((subset >> i) & 1u) {
-          CHECK(part.x[i].gradCopy() == doctest::Approx(1000.0 + call * full.x[i].gradCopy()).epsilon(1e-14));
+          CHECK(part.x[i].gradCopy() ==
+                doctest::Approx(1000.0 + call * full.x[i].gradCopy()).epsilon(1e-14));
         } else {
           CHECK(part.x[i].gradCopy() == 1000.0);
         }
@@ -408,7 +414,8 @@ TEST_CASE("backward: backwardRestricted agrees with backward and touches no othe
   }
 }
 
-TEST_CASE("backward: backwardRestricted to an intermediate node, the root, or a node younger than the root") {
+TEST_CASE("backward: backwardRestricted to an intermediate node, the root, or a node younger than "
+          "the root") {
   Mixed full, part;
   backward(full.root);
   backwardRestricted(part.root, std::vector<V>{part.middle});
@@ -428,7 +435,8 @@ TEST_CASE("backward: backwardRestricted to an intermediate node, the root, or a 
   CHECK(part.x[1].gradCopy() == full.x[1].gradCopy());
 }
 
-TEST_CASE("backward: backwardRestricted to what the root does not depend on, and with a leaf as root") {
+TEST_CASE(
+    "backward: backwardRestricted to what the root does not depend on, and with a leaf as root") {
   Tape<double> tape;
   const V x(tape, 2.0), y(tape, 3.0), other = y * y, root = x * x;
   backwardRestricted(root, std::vector<V>{y, other});
@@ -447,7 +455,8 @@ TEST_CASE("backward: backwardRestricted in the caller's memory") {
   const std::array<V, 1> wanted{g.x[2]};
   std::vector<std::uint8_t> work(g.root.sysGetRawNodeIndex() + std::size_t{1}, std::uint8_t{255});
   const auto before = gradientsOf(g.tape);
-  const Error e = errorOf([&] { backwardRestricted(g.root, wanted, std::span(work).first(work.size() - 1)); });
+  const Error e =
+      errorOf([&] { backwardRestricted(g.root, wanted, std::span(work).first(work.size() - 1)); });
   CHECK(e.kind() == ErrorKind::badArgument);
   CHECK(std::string(e.what()).find(std::to_string(work.size())) != std::string::npos);
   CHECK(gradientsOf(g.tape) == before);
@@ -457,11 +466,12 @@ TEST_CASE("backward: backwardRestricted in the caller's memory") {
   CHECK(g.x[2].gradCopy() == full.x[2].gradCopy());
 }
 
-// ---- the root that is not there ----------------------------------------------------------------------------
+// ---- the root that is not there ------------------------------------------------------------------
 
 namespace {
 
-// backwardOf<O>(operands…) against append and backward, to the last bit. `pick` gives operands of a Mixed graph.
+// backwardOf<O>(operands…) against append and backward, to the last bit. `pick` gives operands of a
+// Mixed graph.
 template <class O, class Pick>
 void sameAsAppended(const Pick& pick) {
   CAPTURE(std::string(op::Entry<O>::name));
@@ -485,8 +495,10 @@ void sameAsAppended(const Pick& pick) {
 } // namespace
 
 TEST_CASE("backward: backwardOf every operation is the gradient of the appended one") {
-  // x[1] = 0.7 lies inside every operation's domain; middle is not a leaf, so the sweep goes on below it.
-#define UNARY(Name, function) sameAsAppended<op::Name>([](Mixed& g) { return std::tuple(g.x[1] * 0.9); });
+  // x[1] = 0.7 lies inside every operation's domain; middle is not a leaf, so the sweep goes on
+  // below it.
+#define UNARY(Name, function)                                                                      \
+  sameAsAppended<op::Name>([](Mixed& g) { return std::tuple(g.x[1] * 0.9); });
   BURTORCH_UNARY_OPERATIONS(UNARY)
 #undef UNARY
 #define BINARY(Name, function)                                                                     \
@@ -500,12 +512,15 @@ TEST_CASE("backward: backwardOf every operation is the gradient of the appended 
   sameAsAppended<op::Clamp>([](Mixed& g) { return std::tuple(g.middle, -2.0, 2.0); });
 #define REDUCTION(Name, function)                                                                  \
   sameAsAppended<op::Name>([](Mixed& g) { return std::tuple(g.x); });                              \
-  sameAsAppended<op::Name>([](Mixed& g) { return std::tuple(std::vector{g.x[3], g.middle, g.x[0]}); });
+  sameAsAppended<op::Name>([](Mixed& g) {                                                          \
+    return std::tuple(std::vector{g.x[3], g.middle, g.x[0]});                                      \
+  });
   BURTORCH_REDUCTIONS(REDUCTION)
 #undef REDUCTION
   sameAsAppended<op::InnerProductNoBias>([](Mixed& g) { return std::tuple(g.x, g.x); });
-  sameAsAppended<op::InnerProductNoBias>(
-      [](Mixed& g) { return std::tuple(std::vector{g.middle, g.x[0]}, std::vector{g.x[1], g.x[1]}); });
+  sameAsAppended<op::InnerProductNoBias>([](Mixed& g) {
+    return std::tuple(std::vector{g.middle, g.x[0]}, std::vector{g.x[1], g.x[1]});
+  });
   sameAsAppended<op::InnerProductWithBias>([](Mixed& g) { return std::tuple(g.x, g.x, g.middle); });
   sameAsAppended<op::InnerProductWithBias>([](Mixed& g) {
     return std::tuple(std::vector{g.middle, g.x[0]}, std::vector{g.x[1], g.x[1]}, g.x[4]);
@@ -524,7 +539,7 @@ TEST_CASE("backward: backwardOf in a loop: nothing grows, leaves accumulate") {
   }
 }
 
-// ---- misuse ------------------------------------------------------------------------------------------------
+// ---- misuse --------------------------------------------------------------------------------------
 
 #if BURTORCH_CHECKS
 TEST_CASE("backward: an empty handle is refused everywhere") {
@@ -543,8 +558,8 @@ TEST_CASE("backward: an empty handle is refused everywhere") {
   isRefused([&] { tanh(empty); });
   isRefused([&] { empty + 1.0; });
   isRefused([&] { 1.0 - empty; });
-  isRefused([&] { empty * x; });
-  isRefused([&] { x * empty; });
+  isRefused([&] { empty* x; });
+  isRefused([&] { x* empty; });
   isRefused([&] { clamp(empty, 0.0, 1.0); });
   isRefused([&] { reduceSum({x, empty}); });
   isRefused([&] { reduceSum({empty, x}); });
@@ -559,7 +574,8 @@ TEST_CASE("backward: an empty handle is refused everywhere") {
   CHECK(tape.size() == 1);
 }
 
-TEST_CASE("backward: a handle that outlived a rewind is refused, also when its place is taken again") {
+TEST_CASE(
+    "backward: a handle that outlived a rewind is refused, also when its place is taken again") {
   Tape<double> tape;
   const V x(tape, 1.0);
   const auto m = tape.mark();
@@ -592,9 +608,11 @@ TEST_CASE("backward: operands of two tapes are refused, and neither tape changes
   Tape<double> tape, other;
   const V x(tape, 1.0), y(other, 2.0), root = x * x;
   const std::size_t size = tape.size();
-  const auto isRefused = [](auto&& use) { CHECK(errorOf(use).kind() == ErrorKind::differentTapes); };
+  const auto isRefused = [](auto&& use) {
+    CHECK(errorOf(use).kind() == ErrorKind::differentTapes);
+  };
   isRefused([&] { x + y; });
-  isRefused([&] { y * x; });
+  isRefused([&] { y* x; });
   isRefused([&] { pow(x, y); });
   isRefused([&] { reduceSum({x, x, y}); });
   isRefused([&] { reduceMax({y, x}); });

@@ -54,7 +54,8 @@ void checkOrder(const TapeType& tape) {
   std::size_t outOfOrder = 0, tooYoung = 0;
   for (std::size_t r = 0; r < records.size(); ++r) {
     if (r != 0 && records[r - 1].result >= records[r].result) ++outOfOrder;
-    tape.forEachOperand(records[r], [&](std::size_t operand) { tooYoung += operand >= records[r].result; });
+    tape.forEachOperand(records[r],
+                        [&](std::size_t operand) { tooYoung += operand >= records[r].result; });
   }
   CHECK(outOfOrder == 0);
   CHECK(tooYoung == 0);
@@ -86,8 +87,8 @@ TEST_CASE("concurrent: one thread alone uses it like any tape") {
 
 TEST_CASE("concurrent: threads append to one graph; its gradient is right") {
   constexpr std::size_t each = 2000;
-  SharedTape tape{reserve(Extent{threadCount * each * 8, threadCount * each * 8, threadCount * each * 4,
-                                 threadCount * each * 8})};
+  SharedTape tape{reserve(Extent{threadCount * each * 8, threadCount * each * 8,
+                                 threadCount * each * 4, threadCount * each * 8})};
   const V x(tape, 2.0), y(tape, 3.0);
   std::array<V, threadCount> ends;
   inParallel([&](std::size_t t) {
@@ -95,10 +96,18 @@ TEST_CASE("concurrent: threads append to one graph; its gradient is right") {
     for (std::size_t i = 0; i < each; ++i) {
       const V own(tape, 1.0); // leaves stand between the records
       switch (i % 4) {
-      case 0: sum = sum + x * y; break;
-      case 1: sum = reduceSum({sum, y, own}); break;
-      case 2: sum = sum + clamp(x * static_cast<double>(t), -100.0, 100.0); break;
-      case 3: sum = innerProductWithBias({x, y}, {y, own}, sum); break;
+      case 0:
+        sum = sum + x * y;
+        break;
+      case 1:
+        sum = reduceSum({sum, y, own});
+        break;
+      case 2:
+        sum = sum + clamp(x * static_cast<double>(t), -100.0, 100.0);
+        break;
+      case 3:
+        sum = innerProductWithBias({x, y}, {y, own}, sum);
+        break;
       }
     }
     ends[t] = sum;
@@ -124,7 +133,8 @@ TEST_CASE("concurrent: every node is handed out once") {
   SharedTape tape{reserve(Extent{threadCount * each, 0, 0, 0})};
   std::array<std::vector<V>, threadCount> made;
   inParallel([&](std::size_t t) {
-    for (std::size_t i = 0; i < each; ++i) made[t].emplace_back(tape, static_cast<double>(t * each + i));
+    for (std::size_t i = 0; i < each; ++i)
+      made[t].emplace_back(tape, static_cast<double>(t * each + i));
   });
   CHECK(tape.size() == threadCount * each);
   std::vector<bool> seen(tape.size());
@@ -157,7 +167,8 @@ TEST_CASE("concurrent: a tape does not grow, whoever owns its memory") {
   CHECK(errorOf([&] { borrowed.leaf(1.0); }).kind() == ErrorKind::capacity);
 }
 
-// The numbers and operand lists of an operation that finds no room for its node must not stay claimed.
+// The numbers and operand lists of an operation that finds no room for its node must not stay
+// claimed.
 TEST_CASE("concurrent: an operation that does not fit leaves the tape as it was") {
   SharedTape tape{reserve(Extent{4, 4, 8, 8})};
   const V x(tape, 2.0), y(tape, 3.0), z = x * y, w = z * 2.0;
@@ -176,7 +187,10 @@ TEST_CASE("concurrent: threads that run out of room leave a consistent tape") {
   for (int which = 0; which < 4; ++which) {
     CAPTURE(which);
     Extent extent{5000, 5000, 5000, 5000};
-    (which == 0 ? extent.nodes : which == 1 ? extent.records : which == 2 ? extent.constants : extent.operands) = 700;
+    (which == 0   ? extent.nodes
+     : which == 1 ? extent.records
+     : which == 2 ? extent.constants
+                  : extent.operands) = 700;
     SharedTape tape{reserve(extent)};
     const V x(tape, 1.0), y(tape, 2.0);
     std::array<std::vector<V>, threadCount> made;
@@ -212,22 +226,25 @@ TEST_CASE("concurrent: threads that run out of room leave a consistent tape") {
     }
     CHECK(wrong == 0);
     CHECK(tape.size() == nodes);
-    const auto last = *std::ranges::find_if(made[0].rbegin(), made[0].rend(),
-                                            [](const V& v) { return v.operation() == Op::eBinaryAdd; });
+    const auto last = *std::ranges::find_if(made[0].rbegin(), made[0].rend(), [](const V& v) {
+      return v.operation() == Op::eBinaryAdd;
+    });
     backward(last);
     CHECK(x.gradCopy() == last.dataCopy() - 2.0);
     CHECK(y.gradCopy() == 1.0);
   }
 }
 
-// Numbers and operand lists are claimed apart from the node, so those of two threads can stand the other way
-// round than their operations. collect, which moves them in the order of the operations, must not mix them up.
+// Numbers and operand lists are claimed apart from the node, so those of two threads can stand the
+// other way round than their operations. collect, which moves them in the order of the operations,
+// must not mix them up.
 TEST_CASE("concurrent: collect after threads appended numbers and operand lists") {
   constexpr std::size_t each = 2000;
-  bool numbersCrossed = false, listsCrossed = false; // it takes two threads that meet: try until they did
+  bool numbersCrossed = false,
+       listsCrossed = false; // it takes two threads that meet: try until they did
   for (int round = 0; round < 100 && !(numbersCrossed && listsCrossed); ++round) {
-    SharedTape tape{reserve(Extent{3 * threadCount * each, 2 * threadCount * each, threadCount * each,
-                                   2 * threadCount * each})};
+    SharedTape tape{reserve(Extent{3 * threadCount * each, 2 * threadCount * each,
+                                   threadCount * each, 2 * threadCount * each})};
     const V unused(tape, 0.0);
     V x(tape, 1.0), y(tape, 1.0);
     std::array<std::vector<V>, threadCount> products, sums;
@@ -240,15 +257,20 @@ TEST_CASE("concurrent: collect after threads appended numbers and operand lists"
     std::size_t number = 0, list = 0;
     for (const auto& record : tape.records()) {
       const bool isNumber = record.operation() == Op::eBinaryMult;
-      (isNumber ? numbersCrossed : listsCrossed) |= (isNumber ? record.b < number : record.a < list);
+      (isNumber ? numbersCrossed : listsCrossed) |=
+          (isNumber ? record.b < number : record.a < list);
       (isNumber ? number : list) = isNumber ? record.b : record.a;
     }
-    tape.collect(products[0], products[1], products[2], products[3], sums[0], sums[1], sums[2], sums[3], x, y);
+    tape.collect(products[0], products[1], products[2], products[3], sums[0], sums[1], sums[2],
+                 sums[3], x, y);
     std::size_t wrong = 0;
     for (std::size_t t = 0; t < threadCount; ++t)
       for (std::size_t i = 0; i < each; ++i) {
-        const auto recordOf = [&](const V& v) { return tape.records()[tape.recordOf(v.sysGetRawNodeIndex())]; };
-        wrong += tape.constants()[recordOf(products[t][i]).b] != products[t][i].dataCopy(); // x is 1
+        const auto recordOf = [&](const V& v) {
+          return tape.records()[tape.recordOf(v.sysGetRawNodeIndex())];
+        };
+        wrong +=
+            tape.constants()[recordOf(products[t][i]).b] != products[t][i].dataCopy(); // x is 1
         const auto operands = tape.operands().subspan(recordOf(sums[t][i]).a, 2);
         wrong += operands[0] != (i % 2 == 0 ? y : x).sysGetRawNodeIndex();
         wrong += operands[1] != x.sysGetRawNodeIndex();
@@ -286,7 +308,8 @@ TEST_CASE("concurrent: different tapes in different threads share nothing") {
     }
     grads[t] = x.gradCopy();
   });
-  for (std::size_t t = 0; t < threadCount; ++t) CHECK(grads[t] == 200 * (2 * static_cast<double>(t) + 1));
+  for (std::size_t t = 0; t < threadCount; ++t)
+    CHECK(grads[t] == 200 * (2 * static_cast<double>(t) + 1));
 }
 
 TEST_CASE("concurrent: reading shared parameters of one tape while other threads append") {

@@ -26,7 +26,8 @@ void checkFails(ErrorKind kind, const std::string& part, const F& f) {
 
 TEST_CASE("inner products of different lengths") {
   Tape<double> tape;
-  const std::vector<Value<double>> three(3, Value<double>(tape, 1.0)), two(2, Value<double>(tape, 1.0));
+  const std::vector<Value<double>> three(3, Value<double>(tape, 1.0)),
+      two(2, Value<double>(tape, 1.0));
   checkFails(ErrorKind::badArgument, "3 with 2", [&] { innerProduct(three, two); });
   CHECK(tape.size() == 2);
 }

@@ -90,7 +90,8 @@ TEST_CASE("odd and even counts, against closed forms") {
     CHECK(mean.dataCopy() == sum / count);
     CHECK(meanSquares.dataCopy() == squares / count);
     backward(mean + meanSquares);
-    for (std::size_t i = 0; i < n; ++i) CHECK(x[i].gradCopy() == doctest::Approx((1 + 2 * values[i]) / count));
+    for (std::size_t i = 0; i < n; ++i)
+      CHECK(x[i].gradCopy() == doctest::Approx((1 + 2 * values[i]) / count));
   }
 }
 
@@ -106,9 +107,11 @@ TEST_CASE("a product is exact where factors are 0") {
   CHECK(gradientOf({2, 3, 5, 7, 0}) == std::vector<double>{0, 0, 0, 0, 210});
   CHECK(gradientOf({2, 0, 3, 0}) == std::vector<double>{0, 0, 0, 0});
   CHECK(gradientOf({0}) == std::vector<double>{1});
-  CHECK(gradientOf({2, 3, 5, 7, 11, 13}) == std::vector<double>{15015, 10010, 6006, 4290, 2730, 2310});
+  CHECK(gradientOf({2, 3, 5, 7, 11, 13}) ==
+        std::vector<double>{15015, 10010, 6006, 4290, 2730, 2310});
   // The product overflows or underflows on the way; the product of all but one need not.
-  CHECK(gradientOf({1e200, 1e200, 1e-300}) == std::vector<double>{1e200 * 1e-300, 1e200 * 1e-300, HUGE_VAL});
+  CHECK(gradientOf({1e200, 1e200, 1e-300}) ==
+        std::vector<double>{1e200 * 1e-300, 1e200 * 1e-300, HUGE_VAL});
   CHECK(gradientOf({1e-200, 1e-200, 4}) == std::vector<double>{4e-200, 4e-200, 0});
 }
 

@@ -25,7 +25,8 @@ std::string nameOf() {
 // Inputs at which every operation is smooth wherever it is defined at all.
 const std::vector<double> samples{-3.1, -1.7, -0.8, -0.45, 0.35, 0.6, 0.9, 1.3, 2.2, 3.7};
 
-// The derivative of f at x by a central difference in long double; NaN where f is not defined around x.
+// The derivative of f at x by a central difference in long double; NaN where f is not defined
+// around x.
 template <class F>
 double slope(const F& f, double x) {
   const long double h = 1e-6L;
@@ -51,7 +52,8 @@ void checkUnary() {
     bt::Tape<T> tape;
     const bt::Value<T> v(tape, x);
     const auto z = bt::apply<O>(v);
-    CHECK_MESSAGE(close(z.dataCopy(), static_cast<double>(O::forward(static_cast<long double>(x)))), nameOf<O>());
+    CHECK_MESSAGE(close(z.dataCopy(), static_cast<double>(O::forward(static_cast<long double>(x)))),
+                  nameOf<O>());
     CHECK(z.operation() == op::Entry<O>::code);
     bt::backward(z);
     CHECK_MESSAGE(close(v.gradCopy(), want), nameOf<O>() << " at " << x);
@@ -60,7 +62,8 @@ void checkUnary() {
   CHECK_MESSAGE(checked >= 3, nameOf<O>());
 }
 
-// Both operands nodes, and either of them a plain number: same value, same derivative where there is one.
+// Both operands nodes, and either of them a plain number: same value, same derivative where there
+// is one.
 template <class O, class T>
 void checkBinary() {
   int checked = 0;
@@ -98,8 +101,8 @@ void checkBinary() {
   CHECK_MESSAGE(checked >= 10, nameOf<O>());
 }
 
-// The first n samples as neighbours on the tape, then the same nodes as a list that is no run: value and
-// derivatives by each operand agree with differences.
+// The first n samples as neighbours on the tape, then the same nodes as a list that is no run:
+// value and derivatives by each operand agree with differences.
 template <class O, class T>
 void checkReduction() {
   for (std::size_t n = 1; n <= samples.size(); ++n) {
@@ -116,7 +119,8 @@ void checkReduction() {
     CHECK(tape.records().back().form() == bt::Form::run);
     const auto zs = bt::apply<O>(scattered);
     if (n > 1) CHECK(tape.records().back().form() == bt::Form::list);
-    CHECK_MESSAGE(close(z.dataCopy(), static_cast<double>(O::forward(xs))), nameOf<O>() << " of " << n);
+    CHECK_MESSAGE(close(z.dataCopy(), static_cast<double>(O::forward(xs))), nameOf<O>()
+                                                                                << " of " << n);
     CHECK(zs.dataCopy() == z.dataCopy());
     bt::backward(z);
     bt::backward(zs);
@@ -170,13 +174,15 @@ TEST_CASE_TEMPLATE("unary operations against central differences", T, float, dou
 #undef CHECK_IT
 }
 
-TEST_CASE_TEMPLATE("binary operations against central differences, in all forms", T, float, double) {
+TEST_CASE_TEMPLATE("binary operations against central differences, in all forms", T, float,
+                   double) {
 #define CHECK_IT(Name, function) checkBinary<op::Name, T>();
   BURTORCH_BINARY_OPERATIONS(CHECK_IT)
 #undef CHECK_IT
 }
 
-TEST_CASE_TEMPLATE("reductions against central differences, over runs and lists", T, float, double) {
+TEST_CASE_TEMPLATE("reductions against central differences, over runs and lists", T, float,
+                   double) {
 #define CHECK_IT(Name, function) checkReduction<op::Name, T>();
   BURTORCH_REDUCTIONS(CHECK_IT)
 #undef CHECK_IT
@@ -237,8 +243,9 @@ std::map<std::string, Result (*)(double, double)> evaluators() {
   return all;
 }
 
-// Relative, because the reference goes down to 1e-300; numbers below the normal range may flush. Derivatives that
-// are made from the result alone (1 − z², z(1 − z), z + 1) have the absolute accuracy of a number near 1.
+// Relative, because the reference goes down to 1e-300; numbers below the normal range may flush.
+// Derivatives that are made from the result alone (1 − z², z(1 − z), z + 1) have the absolute
+// accuracy of a number near 1.
 bool matches(double got, double want, double absolute) {
   if (std::isinf(want)) return got == want;
   return std::abs(got - want) <= std::max({1e-12 * std::abs(want), absolute, 1e-300});
@@ -253,12 +260,15 @@ TEST_CASE("values and derivatives against stored references, from 1e-300 to 1e30
   for (const Row& row : rows) {
     const Result got = evaluate.at(row.function)(row.x, row.y);
     const double absolute = throughOne.contains(row.function) ? 3e-16 : 0;
-    CHECK_MESSAGE(matches(got.value, row.value, 0), std::string(row.function) << "(" << row.x << ", " << row.y << ") = "
-                                                                 << got.value << ", not " << row.value);
-    CHECK_MESSAGE(matches(got.dx, row.dx, absolute), std::string(row.function) << " by x at (" << row.x << ", " << row.y
-                                                                  << "): " << got.dx << ", not " << row.dx);
-    CHECK_MESSAGE(matches(got.dy, row.dy, absolute), std::string(row.function) << " by y at (" << row.x << ", " << row.y
-                                                                  << "): " << got.dy << ", not " << row.dy);
+    CHECK_MESSAGE(matches(got.value, row.value, 0),
+                  std::string(row.function) << "(" << row.x << ", " << row.y << ") = " << got.value
+                                            << ", not " << row.value);
+    CHECK_MESSAGE(matches(got.dx, row.dx, absolute), std::string(row.function)
+                                                         << " by x at (" << row.x << ", " << row.y
+                                                         << "): " << got.dx << ", not " << row.dx);
+    CHECK_MESSAGE(matches(got.dy, row.dy, absolute), std::string(row.function)
+                                                         << " by y at (" << row.x << ", " << row.y
+                                                         << "): " << got.dy << ", not " << row.dy);
     seen.insert(row.function);
   }
   CHECK(seen.size() == evaluate.size() - 1); // all but mulByConstant
@@ -330,16 +340,18 @@ TEST_CASE_TEMPLATE("awkward points: 0, infinities, NaN", T, float, double) {
   CHECK(both([](auto v) { return min(v, v); }, T(1)) == PAIR(1, 1));
   CHECK(both([](auto v) { return min(v, -inf); }, T(1)) == PAIR(-inf, 0));
 #undef PAIR
-  for (const auto& z : {both([](auto v) { return max(v, 1); }, nan), both([](auto v) { return min(v, 1); }, nan),
-                        both([](auto v) { return max(v, std::numeric_limits<T>::quiet_NaN()); }, T(1)),
-                        both([](auto v) { return min(v, std::numeric_limits<T>::quiet_NaN()); }, T(1))})
+  for (const auto& z :
+       {both([](auto v) { return max(v, 1); }, nan), both([](auto v) { return min(v, 1); }, nan),
+        both([](auto v) { return max(v, std::numeric_limits<T>::quiet_NaN()); }, T(1)),
+        both([](auto v) { return min(v, std::numeric_limits<T>::quiet_NaN()); }, T(1))})
     CHECK(std::isnan(z.first));
 }
 
 TEST_CASE("operations that say so really do not read their result") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
 #define CHECK_IT(Name, function)                                                                   \
-  if (!op::Name::usesOutput) CHECK_MESSAGE(!std::isnan(op::Name::pullback(0.5, nan, 1.0)), #function);
+  if (!op::Name::usesOutput)                                                                       \
+    CHECK_MESSAGE(!std::isnan(op::Name::pullback(0.5, nan, 1.0)), #function);
   BURTORCH_UNARY_OPERATIONS(CHECK_IT)
 #undef CHECK_IT
 #define CHECK_IT(Name, function)                                                                   \

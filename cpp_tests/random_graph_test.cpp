@@ -1,10 +1,11 @@
 // cpp_tests/random_graph_test.cpp — random graphs of all operations against an independent evaluation
 // SPDX-License-Identifier: MIT
 //
-// A graph is built twice at once: on a tape, and as a plain list of steps. The list is then evaluated without the
-// library: each step's value and its partial derivatives come from dual numbers in long double, with every
-// function written from its definition, and the adjoints from the textbook reverse pass. The same graphs then
-// check that all ways to a gradient agree, and that collect changes nothing that is kept.
+// A graph is built twice at once: on a tape, and as a plain list of steps. The list is then
+// evaluated without the library: each step's value and its partial derivatives come from dual
+// numbers in long double, with every function written from its definition, and the adjoints from
+// the textbook reverse pass. The same graphs then check that all ways to a gradient agree, and that
+// collect changes nothing that is kept.
 #include <burtorch/burtorch.hpp>
 
 #include <doctest/doctest.h>
@@ -26,15 +27,18 @@ namespace {
 
 using Real = long double;
 
-// ---- an evaluation of our own ------------------------------------------------------------------------------
+// ---- an evaluation of our own --------------------------------------------------------------------
 
 struct Dual { // a value and its derivative in some direction
   Real v = 0, d = 0;
-  Dual(Real value = 0, Real derivative = 0) : v(value), d(derivative) {} // NOLINT: numbers are duals
+  Dual(Real value = 0, Real derivative = 0)
+      : v(value), d(derivative) {} // NOLINT: numbers are duals
   friend Dual operator+(Dual a, Dual b) { return {a.v + b.v, a.d + b.d}; }
   friend Dual operator-(Dual a, Dual b) { return {a.v - b.v, a.d - b.d}; }
   friend Dual operator*(Dual a, Dual b) { return {a.v * b.v, a.d * b.v + a.v * b.d}; }
-  friend Dual operator/(Dual a, Dual b) { return {a.v / b.v, (a.d * b.v - a.v * b.d) / (b.v * b.v)}; }
+  friend Dual operator/(Dual a, Dual b) {
+    return {a.v / b.v, (a.d * b.v - a.v * b.d) / (b.v * b.v)};
+  }
 };
 
 Dual dexp(Dual x) { return {std::exp(x.v), x.d * std::exp(x.v)}; }
@@ -49,54 +53,99 @@ Dual derf(Dual x) {
 
 Dual unary(Op op, Dual x) {
   switch (op) {
-  case Op::eRelu: return x.v > 0 ? x : Dual(0);
-  case Op::eTanh: return (dexp(2 * x) - 1) / (dexp(2 * x) + 1);
-  case Op::eExp: return dexp(x);
-  case Op::eNegLog: return 0 - dlog(x);
-  case Op::eSigmoid: return 1 / (1 + dexp(0 - x));
-  case Op::eInv: return 1 / x;
-  case Op::eSqr: return x * x;
-  case Op::eCub: return x * x * x;
-  case Op::eLog: return dlog(x);
-  case Op::eSqrt: return dsqrt(x);
-  case Op::eInvSqrt: return 1 / dsqrt(x);
-  case Op::eNegative: return 0 - x;
-  case Op::eAbs: return x.v > 0 ? x : x.v < 0 ? 0 - x : Dual(0);
-  case Op::eSin: return dsin(x);
-  case Op::eCos: return dcos(x);
-  case Op::eTan: return dsin(x) / dcos(x);
-  case Op::eAsin: return datan(x / dsqrt(1 - x * x));
-  case Op::eAcos: return std::numbers::pi_v<Real> / 2 - datan(x / dsqrt(1 - x * x));
-  case Op::eAtan: return datan(x);
-  case Op::eSinh: return (dexp(x) - dexp(0 - x)) / 2;
-  case Op::eCosh: return (dexp(x) + dexp(0 - x)) / 2;
-  case Op::eErf: return derf(x);
-  case Op::eLog1p: return dlog(1 + x);
-  case Op::eExpm1: return dexp(x) - 1;
-  case Op::eSoftplus: return dlog(1 + dexp(x));
-  case Op::eGelu: return x / 2 * (1 + derf(x / std::numbers::sqrt2_v<Real>));
-  case Op::eSilu: return x / (1 + dexp(0 - x));
-  default: FAIL("an operation this test does not know: " << namesOf(op).function); return {};
+  case Op::eRelu:
+    return x.v > 0 ? x : Dual(0);
+  case Op::eTanh:
+    return (dexp(2 * x) - 1) / (dexp(2 * x) + 1);
+  case Op::eExp:
+    return dexp(x);
+  case Op::eNegLog:
+    return 0 - dlog(x);
+  case Op::eSigmoid:
+    return 1 / (1 + dexp(0 - x));
+  case Op::eInv:
+    return 1 / x;
+  case Op::eSqr:
+    return x * x;
+  case Op::eCub:
+    return x * x * x;
+  case Op::eLog:
+    return dlog(x);
+  case Op::eSqrt:
+    return dsqrt(x);
+  case Op::eInvSqrt:
+    return 1 / dsqrt(x);
+  case Op::eNegative:
+    return 0 - x;
+  case Op::eAbs:
+    return x.v > 0 ? x : x.v < 0 ? 0 - x : Dual(0);
+  case Op::eSin:
+    return dsin(x);
+  case Op::eCos:
+    return dcos(x);
+  case Op::eTan:
+    return dsin(x) / dcos(x);
+  case Op::eAsin:
+    return datan(x / dsqrt(1 - x * x));
+  case Op::eAcos:
+    return std::numbers::pi_v<Real> / 2 - datan(x / dsqrt(1 - x * x));
+  case Op::eAtan:
+    return datan(x);
+  case Op::eSinh:
+    return (dexp(x) - dexp(0 - x)) / 2;
+  case Op::eCosh:
+    return (dexp(x) + dexp(0 - x)) / 2;
+  case Op::eErf:
+    return derf(x);
+  case Op::eLog1p:
+    return dlog(1 + x);
+  case Op::eExpm1:
+    return dexp(x) - 1;
+  case Op::eSoftplus:
+    return dlog(1 + dexp(x));
+  case Op::eGelu:
+    return x / 2 * (1 + derf(x / std::numbers::sqrt2_v<Real>));
+  case Op::eSilu:
+    return x / (1 + dexp(0 - x));
+  default:
+    FAIL("an operation this test does not know: " << namesOf(op).function);
+    return {};
   }
 }
 
 Dual binary(Op op, Dual x, Dual y) {
   switch (op) {
-  case Op::eBinaryAdd: return x + y;
-  case Op::eBinarySub: return x - y;
-  case Op::eBinaryMult: return x * y;
-  case Op::eBinaryMultByConst: return x * y.v;
-  case Op::eBinaryDiv: return x / y;
-  case Op::eBinaryMean: return (x + y) / 2;
-  case Op::eBinaryAddSquares: return x * x + y * y;
-  case Op::eBinaryMeanSquares: return (x * x + y * y) / 2;
-  case Op::eBinaryNegativeMean: return 0 - (x + y) / 2;
-  case Op::eBinaryPow: return dexp(y * dlog(x));
-  case Op::eBinaryMin: return x.v < y.v ? x : y.v < x.v ? y : (x + y) / 2;
-  case Op::eBinaryMax: return x.v > y.v ? x : y.v > x.v ? y : (x + y) / 2;
-  case Op::eBinaryAtan2: return datan(x / y); // the second operand is positive here
-  case Op::eBinaryHypot: return dsqrt(x * x + y * y);
-  default: FAIL("an operation this test does not know: " << namesOf(op).function); return {};
+  case Op::eBinaryAdd:
+    return x + y;
+  case Op::eBinarySub:
+    return x - y;
+  case Op::eBinaryMult:
+    return x * y;
+  case Op::eBinaryMultByConst:
+    return x * y.v;
+  case Op::eBinaryDiv:
+    return x / y;
+  case Op::eBinaryMean:
+    return (x + y) / 2;
+  case Op::eBinaryAddSquares:
+    return x * x + y * y;
+  case Op::eBinaryMeanSquares:
+    return (x * x + y * y) / 2;
+  case Op::eBinaryNegativeMean:
+    return 0 - (x + y) / 2;
+  case Op::eBinaryPow:
+    return dexp(y * dlog(x));
+  case Op::eBinaryMin:
+    return x.v < y.v ? x : y.v < x.v ? y : (x + y) / 2;
+  case Op::eBinaryMax:
+    return x.v > y.v ? x : y.v > x.v ? y : (x + y) / 2;
+  case Op::eBinaryAtan2:
+    return datan(x / y); // the second operand is positive here
+  case Op::eBinaryHypot:
+    return dsqrt(x * x + y * y);
+  default:
+    FAIL("an operation this test does not know: " << namesOf(op).function);
+    return {};
   }
 }
 
@@ -106,29 +155,42 @@ Dual many(Op op, const std::vector<Dual>& x) {
     sum = sum + each;
     squares = squares + each * each;
     product = product * each;
-    if (op == Op::eMaxVarying ? each.v > best.v : each.v < best.v) best = each; // the first that attains it
+    if (op == Op::eMaxVarying ? each.v > best.v : each.v < best.v)
+      best = each; // the first that attains it
   }
   const auto n = static_cast<Real>(x.size());
   Dual spread;
   for (const Dual& each : x) spread = spread + (each - sum / n) * (each - sum / n);
   switch (op) {
-  case Op::eAddVarying: return sum;
-  case Op::eSubVarying: return x[0] + x[0] - sum;
-  case Op::eMulVarying: return product;
-  case Op::eMeanVarying: return sum / n;
-  case Op::eSumOfSquaresVarying: return squares;
-  case Op::eMeanSquaresVarying: return squares / n;
-  case Op::eNegativeMeanVarying: return 0 - sum / n;
-  case Op::eVarianceBiasedVarying: return spread / n;
-  case Op::eVarianceVarying: return spread / (n - 1);
+  case Op::eAddVarying:
+    return sum;
+  case Op::eSubVarying:
+    return x[0] + x[0] - sum;
+  case Op::eMulVarying:
+    return product;
+  case Op::eMeanVarying:
+    return sum / n;
+  case Op::eSumOfSquaresVarying:
+    return squares;
+  case Op::eMeanSquaresVarying:
+    return squares / n;
+  case Op::eNegativeMeanVarying:
+    return 0 - sum / n;
+  case Op::eVarianceBiasedVarying:
+    return spread / n;
+  case Op::eVarianceVarying:
+    return spread / (n - 1);
   case Op::eMaxVarying:
-  case Op::eMinVarying: return best;
-  default: FAIL("an operation this test does not know: " << namesOf(op).function); return {};
+  case Op::eMinVarying:
+    return best;
+  default:
+    FAIL("an operation this test does not know: " << namesOf(op).function);
+    return {};
   }
 }
 
-// One node as we know it: operands are positions in the list of steps. The numbers are among a Binary's operands
-// (numberFirst says on which side) or are a Clipped's bounds.
+// One node as we know it: operands are positions in the list of steps. The numbers are among a
+// Binary's operands (numberFirst says on which side) or are a Clipped's bounds.
 struct Step {
   Op op = Op::eLeaf;
   std::vector<std::size_t> operands = {};
@@ -140,7 +202,8 @@ enum class Kind { leaf, unary, binary, clipped, reduction, product };
 
 Kind kindOf(Op op) {
   switch (op) {
-  case Op::eLeaf: return Kind::leaf;
+  case Op::eLeaf:
+    return Kind::leaf;
 #define CASE(Name, function) case Op::e##Name:
     BURTORCH_UNARY_OPERATIONS(CASE) return Kind::unary;
     BURTORCH_BINARY_OPERATIONS(CASE) return Kind::binary;
@@ -154,13 +217,18 @@ Kind kindOf(Op op) {
 
 Dual evaluate(const Step& step, const std::vector<Dual>& x) {
   switch (kindOf(step.op)) {
-  case Kind::leaf: return x[0];
-  case Kind::unary: return unary(step.op, x[0]);
+  case Kind::leaf:
+    return x[0];
+  case Kind::unary:
+    return unary(step.op, x[0]);
   case Kind::binary:
     if (!step.hasNumber) return binary(step.op, x[0], x[1]);
-    return step.numberFirst ? binary(step.op, step.number, x[0]) : binary(step.op, x[0], step.number);
-  case Kind::clipped: return x[0].v < step.number ? Dual(step.number) : x[0].v > step.upper ? Dual(step.upper) : x[0];
-  case Kind::reduction: return many(step.op, x);
+    return step.numberFirst ? binary(step.op, step.number, x[0])
+                            : binary(step.op, x[0], step.number);
+  case Kind::clipped:
+    return x[0].v < step.number ? Dual(step.number) : x[0].v > step.upper ? Dual(step.upper) : x[0];
+  case Kind::reduction:
+    return many(step.op, x);
   case Kind::product: {
     const std::size_t n = x.size() / 2;
     Dual sum = x.size() % 2 == 1 ? x.back() : Dual(0);
@@ -171,7 +239,7 @@ Dual evaluate(const Step& step, const std::vector<Dual>& x) {
   return {};
 }
 
-// ---- random graphs -----------------------------------------------------------------------------------------
+// ---- random graphs -------------------------------------------------------------------------------
 
 template <class T>
 struct Graph {
@@ -188,12 +256,13 @@ struct Graph {
     return lo + (hi - lo) * static_cast<double>(random() >> 11) * 0x1p-53;
   }
   bool isSmall(std::size_t i) const { return std::fabs(nodes[i].dataCopy()) <= T(3); }
-  // Mostly any node, sometimes a recent one: depth grows like the logarithm, with some chains. Large values are
-  // not built upon (append() squashes them), so that nothing explodes.
+  // Mostly any node, sometimes a recent one: depth grows like the logarithm, with some chains.
+  // Large values are not built upon (append() squashes them), so that nothing explodes.
   std::size_t any() {
     for (;;) {
       const std::size_t n = nodes.size();
-      const std::size_t i = random() % 8 == 0 ? n - 1 - below(std::min<std::size_t>(n, 8)) : below(n);
+      const std::size_t i =
+          random() % 8 == 0 ? n - 1 - below(std::min<std::size_t>(n, 8)) : below(n);
       if (isSmall(i)) return i;
     }
   }
@@ -209,34 +278,41 @@ struct Graph {
     const Step step{op, {x}};
     switch (op) {
 #define CASE(Name, function)                                                                       \
-  case Op::e##Name: return keep(function(nodes[x]), step);
+  case Op::e##Name:                                                                                \
+    return keep(function(nodes[x]), step);
       BURTORCH_UNARY_OPERATIONS(CASE)
 #undef CASE
-    default: return x;
+    default:
+      return x;
     }
   }
   std::size_t binaryOf(Op op, std::size_t x, std::size_t y) {
     const Step step{op, {x, y}};
     switch (op) {
 #define CASE(Name, function)                                                                       \
-  case Op::e##Name: return keep(function(nodes[x], nodes[y]), step);
+  case Op::e##Name:                                                                                \
+    return keep(function(nodes[x], nodes[y]), step);
       BURTORCH_BINARY_OPERATIONS(CASE)
 #undef CASE
-    default: return x;
+    default:
+      return x;
     }
   }
   std::size_t binaryWithNumber(Op op, std::size_t x, T c, bool numberFirst) {
     const Step step{op, {x}, true, numberFirst, static_cast<Real>(c)};
     switch (op) {
 #define CASE(Name, function)                                                                       \
-  case Op::e##Name: return keep(numberFirst ? function(c, nodes[x]) : function(nodes[x], c), step);
+  case Op::e##Name:                                                                                \
+    return keep(numberFirst ? function(c, nodes[x]) : function(nodes[x], c), step);
       BURTORCH_BINARY_OPERATIONS(CASE)
 #undef CASE
-    default: return x;
+    default:
+      return x;
     }
   }
   std::size_t clampOf(std::size_t x, T lo, T hi) {
-    return keep(clamp(nodes[x], lo, hi), {Op::eClamp, {x}, false, false, static_cast<Real>(lo), static_cast<Real>(hi)});
+    return keep(clamp(nodes[x], lo, hi),
+                {Op::eClamp, {x}, false, false, static_cast<Real>(lo), static_cast<Real>(hi)});
   }
   std::vector<V> handles(const std::vector<std::size_t>& positions) const {
     std::vector<V> v;
@@ -247,10 +323,12 @@ struct Graph {
     const Step step{op, x};
     switch (op) {
 #define CASE(Name, function)                                                                       \
-  case Op::e##Name: return keep(function(handles(x)), step);
+  case Op::e##Name:                                                                                \
+    return keep(function(handles(x)), step);
       BURTORCH_REDUCTIONS(CASE)
 #undef CASE
-    default: return x[0];
+    default:
+      return x[0];
     }
   }
   std::size_t productOf(const std::vector<std::size_t>& x, const std::vector<std::size_t>& y) {
@@ -258,7 +336,8 @@ struct Graph {
     step.operands.insert(step.operands.end(), y.begin(), y.end());
     return keep(innerProduct(handles(x), handles(y)), step);
   }
-  std::size_t productOf(const std::vector<std::size_t>& x, const std::vector<std::size_t>& y, std::size_t bias) {
+  std::size_t productOf(const std::vector<std::size_t>& x, const std::vector<std::size_t>& y,
+                        std::size_t bias) {
     Step step{Op::eInnerProductWithBias, x};
     step.operands.insert(step.operands.end(), y.begin(), y.end());
     step.operands.push_back(bias);
@@ -285,7 +364,9 @@ struct Graph {
   void appendUnary() {
     const Op op = static_cast<Op>(static_cast<std::size_t>(Op::eRelu) + below(27));
     std::size_t x = any();
-    if (op == Op::eNegLog || op == Op::eInv || op == Op::eLog || op == Op::eSqrt || op == Op::eInvSqrt) x = positive(x);
+    if (op == Op::eNegLog || op == Op::eInv || op == Op::eLog || op == Op::eSqrt ||
+        op == Op::eInvSqrt)
+      x = positive(x);
     if (op == Op::eAsin || op == Op::eAcos || op == Op::eLog1p || op == Op::eTan) x = insideOne(x);
     unaryOf(op, x);
   }
@@ -309,21 +390,27 @@ struct Graph {
   void append() {
     switch (below(8)) {
     case 0:
-    case 1: appendUnary(); break;
+    case 1:
+      appendUnary();
+      break;
     case 2:
     case 3:
-    case 4: appendBinary(); break;
+    case 4:
+      appendBinary();
+      break;
     case 5: {
       const double lo = number(-1.5, 0.5);
       clampOf(any(), static_cast<T>(lo), static_cast<T>(lo + number(0, 1.5)));
       break;
     }
     case 6:
-      reductionOf(static_cast<Op>(static_cast<std::size_t>(Op::eAddVarying) + below(11)), several(2 + below(9)));
+      reductionOf(static_cast<Op>(static_cast<std::size_t>(Op::eAddVarying) + below(11)),
+                  several(2 + below(9)));
       break;
     case 7: {
       const bool bias = random() % 2 == 0;
-      const auto x = several(below(7) + (bias ? 0 : 1)), y = several(x.size()); // none at all only with a bias
+      const auto x = several(below(7) + (bias ? 0 : 1)),
+                 y = several(x.size()); // none at all only with a bias
       if (bias) productOf(x, y, any());
       else productOf(x, y);
       break;
@@ -352,8 +439,9 @@ struct Graph {
   }
 };
 
-// The adjoint of every node, and how far rounding to T's precision may have moved the tape's. Partial derivatives
-// are taken at the values on the tape, so that errors do not grow with depth other than linearly.
+// The adjoint of every node, and how far rounding to T's precision may have moved the tape's.
+// Partial derivatives are taken at the values on the tape, so that errors do not grow with depth
+// other than linearly.
 template <class T>
 struct Reference {
   std::vector<Real> adjoint, error;
@@ -371,7 +459,8 @@ struct Reference {
       x.clear();
       for (const std::size_t operand : step.operands) x.emplace_back(value(operand));
       const Real should = evaluate(step, x).v;
-      Real scale = 1 + std::fabs(should); // values are of order 1; a sum's error grows with its terms
+      Real scale =
+          1 + std::fabs(should); // values are of order 1; a sum's error grows with its terms
       for (const Dual& each : x) scale += std::fabs(each.v) + each.v * each.v;
       if (!(std::fabs(value(i) - should) <= 8 * eps * scale)) ++wrongValues;
       for (std::size_t k = 0; k < x.size(); ++k) {
@@ -404,11 +493,12 @@ void checkAgainstReference(std::uint64_t seed, std::size_t size) {
     REQUIRE(graph.nodes[i].sysGetRawNodeIndex() == i);
     const Real g = static_cast<Real>(graph.nodes[i].gradCopy());
     if (reference.adjoint[i] != 0) ++reached;
-    largest = std::max(largest, reference.error[i] / (std::fabs(reference.adjoint[i]) + Real(1e-3)));
+    largest =
+        std::max(largest, reference.error[i] / (std::fabs(reference.adjoint[i]) + Real(1e-3)));
     if (std::fabs(g - reference.adjoint[i]) <= reference.error[i]) continue;
     if (wrong++ == 0)
-      first = "node " + std::to_string(i) + " (" + namesOf(graph.steps[i].op).function + "): " + std::to_string(g) +
-              " for " + std::to_string(reference.adjoint[i]);
+      first = "node " + std::to_string(i) + " (" + namesOf(graph.steps[i].op).function +
+              "): " + std::to_string(g) + " for " + std::to_string(reference.adjoint[i]);
   }
   INFO(first);
   CHECK(wrong == 0);
@@ -424,7 +514,8 @@ std::vector<T> gradientsOf(const Tape<T>& tape) {
 } // namespace
 
 TEST_CASE_TEMPLATE("random graphs: many small ones", T, float, double) {
-  for (std::uint64_t seed = 1; seed <= 150; ++seed) checkAgainstReference<T>(seed, 20 + 7 * seed % 300);
+  for (std::uint64_t seed = 1; seed <= 150; ++seed)
+    checkAgainstReference<T>(seed, 20 + 7 * seed % 300);
 }
 
 TEST_CASE_TEMPLATE("random graphs: a hundred thousand nodes", T, float, double) {
@@ -438,7 +529,9 @@ TEST_CASE("random graphs: every operation in every form occurs") {
   graph.build(10'000);
   std::vector<Code> seen;
   for (const auto& record : graph.tape.records()) seen.push_back(record.code());
-  const auto occurs = [&](Op op, Form form) { return std::ranges::find(seen, codeOf(op, form)) != seen.end(); };
+  const auto occurs = [&](Op op, Form form) {
+    return std::ranges::find(seen, codeOf(op, form)) != seen.end();
+  };
 #define ONE(Name, function) CHECK_MESSAGE(occurs(Op::e##Name, Form::nodes), #function);
 #define TWO(Name, function)                                                                        \
   CHECK_MESSAGE(occurs(Op::e##Name, Form::run), #function);                                        \
@@ -457,7 +550,8 @@ TEST_CASE("random graphs: every operation in every form occurs") {
 #undef ONE
 }
 
-TEST_CASE_TEMPLATE("random graphs: scratch storage gives backward's gradients to the last bit", T, float, double) {
+TEST_CASE_TEMPLATE("random graphs: scratch storage gives backward's gradients to the last bit", T,
+                   float, double) {
   std::vector<std::uint32_t> order, leaves, stack;
   order.reserve(5'000);
   leaves.reserve(5'000);
@@ -505,7 +599,8 @@ TEST_CASE("random graphs: backwardRestricted gives the wanted part of backward's
   }
 }
 
-TEST_CASE("random graphs: collect keeps values, gradients and order of what is reached, and nothing else") {
+TEST_CASE("random graphs: collect keeps values, gradients and order of what is reached, and "
+          "nothing else") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     Graph<double> graph(seed);

@@ -53,16 +53,17 @@ struct Lists {
 
 } // namespace
 
-TEST_CASE("scratch: order holds the records reached, newest first; leaves those the root depends on") {
+TEST_CASE(
+    "scratch: order holds the records reached, newest first; leaves those the root depends on") {
   Tape<double> tape;
   const V unused(tape, 1.0), x(tape, 2.0), y(tape, 3.0);
-  const V p = x * y;              // record 0
-  const V q = unused + x;         // record 1, not reached
-  const V r = tanh(p);            // record 2
+  const V p = x * y;      // record 0
+  const V q = unused + x; // record 1, not reached
+  const V r = tanh(p);    // record 2
   const V late(tape, 5.0);
-  const V s = log(q);             // record 3, not reached
-  const V root = r * late + p;    // records 4 and 5
-  const V after = root * s;       // younger than the root
+  const V s = log(q);          // record 3, not reached
+  const V root = r * late + p; // records 4 and 5
+  const V after = root * s;    // younger than the root
   Lists lists(20);
   lists.backward(root);
   CHECK(lists.order == List{0, 1, 3, 5});
@@ -97,7 +98,8 @@ TEST_CASE("scratch: every form of operand is walked") {
   CHECK(std::ranges::is_sorted(lists.order));
 }
 
-TEST_CASE("scratch: nodes that are not reached keep their gradient, reached ones are of the last call") {
+TEST_CASE(
+    "scratch: nodes that are not reached keep their gradient, reached ones are of the last call") {
   Tape<double> tape;
   const V x(tape, 2.0), y(tape, 3.0);
   const V p = x * x, q = y * y, both = p + q;
@@ -185,7 +187,7 @@ TEST_CASE("scratch: a root without operands") {
   CHECK(root.gradCopy() == 1.0);
 }
 
-// ---- the caller's lists ------------------------------------------------------------------------------------
+// ---- the caller's lists --------------------------------------------------------------------------
 
 TEST_CASE("scratch: lists in an array, a C array, a span, a vector, and passed as temporaries") {
   Tape<double> tape;
@@ -257,7 +259,8 @@ TEST_CASE("scratch: a list that is too small is an error that harms nothing") {
     const auto before = gradientsOf(tape);
     const Error e = errorOf([&] { lists.backward(root); });
     CHECK(e.kind() == ErrorKind::capacity);
-    CHECK(std::string(e.what()).find("'order' has room for " + std::to_string(room)) != std::string::npos);
+    CHECK(std::string(e.what()).find("'order' has room for " + std::to_string(room)) !=
+          std::string::npos);
     CHECK(gradientsOf(tape) == before);
     isUnharmed();
   }
@@ -267,7 +270,8 @@ TEST_CASE("scratch: a list that is too small is an error that harms nothing") {
     const auto before = gradientsOf(tape);
     const Error e = errorOf([&] { lists.backward(root); });
     CHECK(e.kind() == ErrorKind::capacity);
-    CHECK(std::string(e.what()).find("'leaves' has room for " + std::to_string(room)) != std::string::npos);
+    CHECK(std::string(e.what()).find("'leaves' has room for " + std::to_string(room)) !=
+          std::string::npos);
     CHECK(gradientsOf(tape) == before);
     isUnharmed();
   }
@@ -281,7 +285,8 @@ TEST_CASE("scratch: a list that is too small is an error that harms nothing") {
     } catch (const Error& e) {
       ++failures;
       CHECK(e.kind() == ErrorKind::capacity);
-      CHECK(std::string(e.what()).find("'stack' has room for " + std::to_string(room)) != std::string::npos);
+      CHECK(std::string(e.what()).find("'stack' has room for " + std::to_string(room)) !=
+            std::string::npos);
       CHECK(gradientsOf(tape) == before);
     }
     isUnharmed();
@@ -323,7 +328,7 @@ TEST_CASE("scratch: many leaves, each used often, in little more than their room
   for (const V& v : x) CHECK(v.gradCopy() == 5.0);
 }
 
-// ---- reuse -------------------------------------------------------------------------------------------------
+// ---- reuse ---------------------------------------------------------------------------------------
 
 TEST_CASE("scratch: the order is good for the same expression built again, wherever it stands") {
   Tape<double> tape;
@@ -401,7 +406,7 @@ TEST_CASE("scratch: a leaf where a swept result stood before a rewind keeps its 
   CHECK(x.gradCopy() == 7.0);
 }
 
-// ---- sparse and dense --------------------------------------------------------------------------------------
+// ---- sparse and dense ----------------------------------------------------------------------------
 
 TEST_CASE("scratch: a root that reaches three of a hundred thousand records") {
   Tape<double> tape;

@@ -16,7 +16,8 @@
 #include <type_traits>
 #include <vector>
 
-// Sanitizers and unoptimized builds make a tenth of the longest chain: still far deeper than any stack.
+// Sanitizers and unoptimized builds make a tenth of the longest chain: still far deeper than any
+// stack.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__OPTIMIZE__)
 #define SHORTER_CHAIN 1
 #elif defined(__has_feature)
@@ -60,7 +61,8 @@ struct Contents {
         grads(tape.grads().begin(), tape.grads().end()),
         constants(tape.constants().begin(), tape.constants().end()),
         operands(tape.operands().begin(), tape.operands().end()) {
-    for (const auto& r : tape.records()) records.insert(records.end(), {r.result, r.a, r.b, r.word});
+    for (const auto& r : tape.records())
+      records.insert(records.end(), {r.result, r.a, r.b, r.word});
   }
   bool operator==(const Contents&) const = default;
 };
@@ -78,7 +80,7 @@ struct Buffer {
 
 } // namespace
 
-// ---- owned memory ------------------------------------------------------------------------------------------
+// ---- owned memory --------------------------------------------------------------------------------
 
 TEST_CASE("tape: an owned tape grows and keeps values, handles and gradients") {
   Tape<double> tape;
@@ -93,7 +95,8 @@ TEST_CASE("tape: an owned tape grows and keeps values, handles and gradients") {
     CHECK(fits(before, tape.capacity()));
     CHECK(fits(tape.used(), tape.capacity()));
   }
-  for (std::size_t i = 0; i < chain.size(); ++i) CHECK(chain[i].dataCopy() == (i % 2 == 0 ? 3.0 : 8.0));
+  for (std::size_t i = 0; i < chain.size(); ++i)
+    CHECK(chain[i].dataCopy() == (i % 2 == 0 ? 3.0 : 8.0));
   CHECK(x.gradCopy() == 5.0);
   CHECK(y.gradCopy() == 3.0);
   CHECK(tape.size() == 2 + 1 + 5000);
@@ -108,10 +111,10 @@ TEST_CASE("tape: every array grows on its own, in the middle of any operation") 
   V sum = x[0] * 0.0;
   for (int i = 0; i < 1500; ++i) {
     const V a = x[static_cast<std::size_t>(i % 40)], b = x[static_cast<std::size_t>((i * 7) % 40)];
-    sum = sum + clamp(a * 2.0, -1000.0, 1000.0) + reduceSum({b, a, b}) + innerProduct({a, b}, {b, a}) +
-          innerProductWithBias({a}, {b}, a) + 1.0 / (1.0 + a * 0.0);
-    expected += 2 * a.dataCopy() + (2 * b.dataCopy() + a.dataCopy()) + 2 * a.dataCopy() * b.dataCopy() +
-                a.dataCopy() * b.dataCopy() + a.dataCopy() + 1;
+    sum = sum + clamp(a * 2.0, -1000.0, 1000.0) + reduceSum({b, a, b}) +
+          innerProduct({a, b}, {b, a}) + innerProductWithBias({a}, {b}, a) + 1.0 / (1.0 + a * 0.0);
+    expected += 2 * a.dataCopy() + (2 * b.dataCopy() + a.dataCopy()) +
+                2 * a.dataCopy() * b.dataCopy() + a.dataCopy() * b.dataCopy() + a.dataCopy() + 1;
   }
   CHECK(sum.dataCopy() == expected);
 }
@@ -161,7 +164,9 @@ TEST_CASE("tape: a leaf made from a number that lies on the tape itself") {
 }
 
 TEST_CASE("tape: 64-byte aligned arrays") {
-  const auto isAligned = [](const void* p) { return reinterpret_cast<std::uintptr_t>(p) % 64 == 0; };
+  const auto isAligned = [](const void* p) {
+    return reinterpret_cast<std::uintptr_t>(p) % 64 == 0;
+  };
   Tape<float> tape;
   for (int i = 0; i < 1000; ++i) {
     tape.leaf(1.0f);
@@ -170,7 +175,7 @@ TEST_CASE("tape: 64-byte aligned arrays") {
   }
 }
 
-// ---- marks -------------------------------------------------------------------------------------------------
+// ---- marks ---------------------------------------------------------------------------------------
 
 TEST_CASE("tape: rewind drops what was recorded since the mark, in all four arrays") {
   Tape<double> tape;
@@ -261,8 +266,8 @@ TEST_CASE("tape: a mark taken before a collect is refused") {
   CHECK(z.dataCopy() == 9.0);
 }
 
-// The mark's four counters belong to a graph that is gone. Here it has one constant where the graph of today has two
-// below the same node: a third number would overwrite the second one's place.
+// The mark's four counters belong to a graph that is gone. Here it has one constant where the graph
+// of today has two below the same node: a third number would overwrite the second one's place.
 TEST_CASE("tape: a mark whose position was rewound and recorded anew is refused") {
   Tape<double> tape;
   const V x(tape, 2.0);
@@ -300,7 +305,7 @@ TEST_CASE("tape: clear forgets all nodes and keeps the memory") {
   CHECK(fresh.size() == 0);
 }
 
-// ---- collect -----------------------------------------------------------------------------------------------
+// ---- collect -------------------------------------------------------------------------------------
 
 TEST_CASE("tape: collect squeezes out what is not reached and keeps order, values and gradients") {
   Tape<double> tape;
@@ -324,7 +329,7 @@ TEST_CASE("tape: collect squeezes out what is not reached and keeps order, value
   CHECK(w.operation() == Op::eBinarySub);
   CHECK(x.operation() == Op::eLeaf);
   backward(w);
-  CHECK(x.gradCopy() == 4.0); // leaves go on accumulating
+  CHECK(x.gradCopy() == 4.0);              // leaves go on accumulating
   CHECK(V::at(tape, 2).gradCopy() == 1.0); // other nodes are not counted twice
   tape.rewind(tape.mark());
 #if BURTORCH_CHECKS
@@ -403,8 +408,8 @@ TEST_CASE("tape: runs stay runs, numbers and operand lists move with their opera
     out.push_back(10.0 / v[1]);
     out.push_back(clamp(v[2], -20.0, 20.0));
     out.push_back(clamp(v[2], 0.0, 0.5));
-    out.push_back(reduceSumOfSquares(std::span(v).first(3)));         // a run
-    out.push_back(reduceMul({v[2], v[0], v[1]}));                     // a list
+    out.push_back(reduceSumOfSquares(std::span(v).first(3))); // a run
+    out.push_back(reduceMul({v[2], v[0], v[1]}));             // a list
     out.push_back(innerProduct(std::span(v).first(2), std::span(v).last(2)));
     out.push_back(innerProduct({v[2], v[0]}, {v[1], v[1]}));
     out.push_back(innerProductWithBias(std::span(v).first(2), std::span(v).last(2), v[1]));
@@ -422,7 +427,8 @@ TEST_CASE("tape: runs stay runs, numbers and operand lists move with their opera
   }
   V root = reduceSum(kept);
   std::vector<Form> forms;
-  for (const V& v : kept) forms.push_back(tape.records()[tape.recordOf(v.sysGetRawNodeIndex())].form());
+  for (const V& v : kept)
+    forms.push_back(tape.records()[tape.recordOf(v.sysGetRawNodeIndex())].form());
   backward(root);
   const auto gradients = [&] {
     std::vector<double> g;
@@ -533,7 +539,7 @@ TEST_CASE("tape: after a collect no old handle reads a new node") {
 }
 #endif
 
-// ---- borrowed memory ---------------------------------------------------------------------------------------
+// ---- borrowed memory -----------------------------------------------------------------------------
 
 TEST_CASE("tape: borrowed memory is used and never grows") {
   const Extent extent{8, 4, 4, 4};
@@ -556,9 +562,11 @@ TEST_CASE("tape: borrowed memory is used and never grows") {
 
 namespace {
 
-// A tape that is full in one array: the operation fails, the tape is exactly as it was and still works.
+// A tape that is full in one array: the operation fails, the tape is exactly as it was and still
+// works.
 template <class Operation>
-void runsOut(const Extent& extent, const std::string& needed, const std::string& has, Operation operation) {
+void runsOut(const Extent& extent, const std::string& needed, const std::string& has,
+             Operation operation) {
   CAPTURE(needed);
   const Buffer buffer(Tape<double>::bytesFor(extent), 3);
   Tape<double> tape(buffer.span, extent);
@@ -582,7 +590,8 @@ void runsOut(const Extent& extent, const std::string& needed, const std::string&
 
 } // namespace
 
-TEST_CASE("tape: borrowed memory that runs out leaves the tape as it was and says what was needed") {
+TEST_CASE(
+    "tape: borrowed memory that runs out leaves the tape as it was and says what was needed") {
   // The graph of runsOut uses 5 nodes, 3 records, 1 constant, 2 operands.
   const Extent plenty{50, 50, 50, 50};
   Extent tight = plenty;
@@ -590,7 +599,7 @@ TEST_CASE("tape: borrowed memory that runs out leaves the tape as it was and say
   runsOut(tight, "6 nodes", "for 5", [](V x, V) { V(x.tape(), 1.0); });
   runsOut(tight, "6 nodes", "for 5", [](V x, V) { tanh(x); });
   runsOut(tight, "6 nodes", "for 5", [](V x, V) { x * 2.0; });
-  runsOut(tight, "6 nodes", "for 5", [](V x, V y) { x * y; });
+  runsOut(tight, "6 nodes", "for 5", [](V x, V y) { x* y; });
   runsOut(tight, "6 nodes", "for 5", [](V x, V) { clamp(x, 0.0, 1.0); });
   runsOut(tight, "6 nodes", "for 5", [](V x, V y) { reduceSum({y, x}); });
   runsOut(tight, "6 nodes", "for 5", [](V x, V y) { innerProductWithBias({x, y}, {x, y}, x); });
@@ -640,15 +649,14 @@ TEST_CASE("tape: a full borrowed tape goes on working after a rewind") {
   CHECK(x.gradCopy() == 10 * 28.0f);
 }
 
-TEST_CASE_TEMPLATE("tape: bytesFor is enough wherever the buffer starts, and one byte less is not", T, float,
-                   double, long double) {
+TEST_CASE_TEMPLATE("tape: bytesFor is enough wherever the buffer starts, and one byte less is not",
+                   T, float, double, long double) {
   using Tape = burtorch::Tape<T>;
-  for (const Extent extent : {Extent{9, 5, 8, 5}, Extent{64, 32, 64, 32}, Extent{17, 1, 2, 0}, Extent{33, 16, 0, 7},
-                              Extent{1, 0, 0, 0}, Extent{}}) {
+  for (const Extent extent : {Extent{9, 5, 8, 5}, Extent{64, 32, 64, 32}, Extent{17, 1, 2, 0},
+                              Extent{33, 16, 0, 7}, Extent{1, 0, 0, 0}, Extent{}}) {
     for (std::size_t offset = 0; offset <= 64; ++offset) {
       const Buffer buffer(Tape::bytesFor(extent), offset);
-      const Error e =
-          errorOf([&] { Tape(buffer.span.first(buffer.span.size() - 1), extent); });
+      const Error e = errorOf([&] { Tape(buffer.span.first(buffer.span.size() - 1), extent); });
       CHECK(e.kind() == ErrorKind::capacity);
       CHECK(contains(e, std::to_string(Tape::bytesFor(extent))));
       Tape tape(buffer.span, extent);
@@ -697,7 +705,7 @@ TEST_CASE("tape: a buffer divided for a usual mix") {
   CHECK(errorOf([&] { Tape<double>{std::span<std::byte>{}}; }).kind() == ErrorKind::capacity);
 }
 
-// ---- the index type ----------------------------------------------------------------------------------------
+// ---- the index type ------------------------------------------------------------------------------
 
 TEST_CASE("tape: 16-bit indices count to 65535") {
   Tape<double, std::uint16_t> tape;
@@ -798,7 +806,7 @@ TEST_CASE("tape: 64-bit indices") {
   CHECK(y.gradCopy() == 2 * (1 + 3) + 3 + 8.0f);
 }
 
-// ---- the current tape --------------------------------------------------------------------------------------
+// ---- the current tape ----------------------------------------------------------------------------
 
 TEST_CASE("tape: scopes make a tape the current one, nested, and put back what was before") {
   Tape<double>& usual = Tape<double>::current();
@@ -825,7 +833,8 @@ TEST_CASE("tape: scopes make a tape the current one, nested, and put back what w
   CHECK(b.size() == 1);
 }
 
-TEST_CASE("tape: a scope ends with an exception too; tapes of another type have their own current one") {
+TEST_CASE(
+    "tape: a scope ends with an exception too; tapes of another type have their own current one") {
   Tape<double>& usual = Tape<double>::current();
   Tape<float>& usualFloat = Tape<float>::current();
   Tape<double> a;
@@ -882,7 +891,7 @@ TEST_CASE("tape: each thread has its own usual tape") {
   CHECK(mine->size() == before);
 }
 
-// ---- labels ------------------------------------------------------------------------------------------------
+// ---- labels --------------------------------------------------------------------------------------
 
 TEST_CASE("tape: labels") {
   Tape<double> tape;
@@ -927,7 +936,7 @@ TEST_CASE("tape: labels") {
 #endif
 }
 
-// ---- depth -------------------------------------------------------------------------------------------------
+// ---- depth ---------------------------------------------------------------------------------------
 
 TEST_CASE("tape: a chain of ten million nodes, forward, backward, collected and walked") {
   constexpr std::size_t n = SHORTER_CHAIN ? 1'000'000 : 10'000'000;

@@ -60,13 +60,20 @@ TEST_CASE("operators record one node each; plain numbers none") {
     double value, da, db;
     Op op;
   } const cases[] = {
-      {a + b, 10, 1, 1, Op::eBinaryAdd},    {a - b, 2, 1, -1, Op::eBinarySub},
-      {a * b, 24, 4, 6, Op::eBinaryMult},   {a / b, 1.5, 0.25, -0.375, Op::eBinaryDiv},
-      {a + 1, 7, 1, 0, Op::eBinaryAdd},     {1 + a, 7, 1, 0, Op::eBinaryAdd},
-      {a - 1.0, 5, 1, 0, Op::eBinarySub},   {1.0 - a, -5, -1, 0, Op::eBinarySub},
-      {a * 3, 18, 3, 0, Op::eBinaryMult},   {3.0f * a, 18, 3, 0, Op::eBinaryMult},
-      {a / 2, 3, 0.5, 0, Op::eBinaryDiv},   {3 / a, 0.5, -1.0 / 12, 0, Op::eBinaryDiv},
-      {-a, -6, -1, 0, Op::eNegative},       {pow(a, 2), 36, 12, 0, Op::eBinaryPow},
+      {a + b, 10, 1, 1, Op::eBinaryAdd},
+      {a - b, 2, 1, -1, Op::eBinarySub},
+      {a * b, 24, 4, 6, Op::eBinaryMult},
+      {a / b, 1.5, 0.25, -0.375, Op::eBinaryDiv},
+      {a + 1, 7, 1, 0, Op::eBinaryAdd},
+      {1 + a, 7, 1, 0, Op::eBinaryAdd},
+      {a - 1.0, 5, 1, 0, Op::eBinarySub},
+      {1.0 - a, -5, -1, 0, Op::eBinarySub},
+      {a * 3, 18, 3, 0, Op::eBinaryMult},
+      {3.0f * a, 18, 3, 0, Op::eBinaryMult},
+      {a / 2, 3, 0.5, 0, Op::eBinaryDiv},
+      {3 / a, 0.5, -1.0 / 12, 0, Op::eBinaryDiv},
+      {-a, -6, -1, 0, Op::eNegative},
+      {pow(a, 2), 36, 12, 0, Op::eBinaryPow},
       {pow(2, b), 16, 0, 16 * std::log(2), Op::eBinaryPow},
       {mulByConstant(a, 3), 18, 3, 0, Op::eBinaryMultByConst},
       {mulByConstant(a, b), 24, 4, 0, Op::eBinaryMultByConst},
@@ -111,7 +118,7 @@ TEST_CASE("numbers of another precision become the tape's") {
   CHECK(x.gradCopy() == 0.1f);
   CHECK((x / 2).dataCopy() == 0.05f); // an int is a number, not an integer division
   CHECK((1 / x).dataCopy() == 1 / 0.1f);
-  CHECK(clamp(x, 0, 0.05).dataCopy() == 0.05f);
+  CHECK(clamp(x, 0, 0.05f).dataCopy() == 0.05f);
 }
 
 TEST_CASE("comparisons look at values and record nothing") {

@@ -1,18 +1,19 @@
 // burtorch/backward.hpp — gradients: the sweep over the records, and its variations
 // SPDX-License-Identifier: MIT
 //
-// Pull is the one place that turns a record into contributions to its operands' gradients. The functions below
-// it differ in which records they hand to it:
+// Pull is the one place that turns a record into contributions to its operands' gradients. The
+// functions below it differ in which records they hand to it:
 //
 //   backward(root)                      every record from the root's down to the first
 //   backwardUntil(root, stop, every)    the same, asking now and then whether to stop
 //   backwardRestricted(root, leaves)    only records between the root and the given leaves
-//   backwardOf<op>(operands…)           the gradient of op(operands…), which is neither appended nor evaluated
-//   backwardWithScratchStorage(…)       only records the root reaches, found with the caller's memory (scratch.hpp)
+//   backwardOf<op>(operands…)           of op(operands…), neither appended nor evaluated
+//   backwardWithScratchStorage(…)       only what the root reaches (scratch.hpp)
 //
-// In all of them the gradients of leaves accumulate over calls, as in other libraries, until zeroGrad(); the
-// gradients of other nodes are those of the last call. A record whose adjoint is exactly 0 is skipped: nodes
-// that the root does not depend on contribute nothing, not even 0·∞ = NaN.
+// In all of them the gradients of leaves accumulate over calls, as in other libraries, until
+// zeroGrad(); the gradients of other nodes are those of the last call. A record whose adjoint is
+// exactly 0 is skipped: nodes that the root does not depend on contribute nothing, not even 0·∞ =
+// NaN.
 #pragma once
 
 #include <burtorch/tape.hpp>
@@ -51,13 +52,15 @@ struct TapeAccess {
     return tape.records_;
   }
 
-  // Clears what earlier calls left in the gradients of results; the first `records` will be swept now.
+  // Clears what earlier calls left in the gradients of results; the first `records` will be swept
+  // now.
   template <class T, class... O>
   BURTORCH_INLINE static void clearResults(Tape<T, O...>& tape, std::size_t records) {
     for (std::size_t r = 0; r < tape.swept_; ++r) tape.grads_[tape.records_[r].result] = T(0);
     tape.swept_ = records;
   }
-  // Notes that some of the first `records` will be swept now; true if some of them may hold a gradient already.
+  // Notes that some of the first `records` will be swept now; true if some of them may hold a
+  // gradient already.
   template <class T, class... O>
   static bool markSwept(Tape<T, O...>& tape, std::size_t records) {
     return std::exchange(tape.swept_, std::max(tape.swept_, records)) != 0;
@@ -73,8 +76,8 @@ struct OnlyActive { // those for which active[i] is not 0
   bool wants(std::size_t i) const { return active[i] != 0; }
 };
 
-// Operations with many operands, out of the hot loop; everything by value, so that the loop's own copies can stay
-// in registers. g is the adjoint of the result.
+// Operations with many operands, out of the hot loop; everything by value, so that the loop's own
+// copies can stay in registers. g is the adjoint of the result.
 template <class O, Form F, class T, class Index, class Filter, class Record>
 BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_RESTRICT grads,
                                 const Index* operands, Filter filter, const Record& record, T g) {
@@ -101,14 +104,15 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
     O::pullback(Run{values + x, n}, Run{values + y, n}, g, toRun(x), toRun(y));
     if constexpr (O::hasBias) give(stored[2], g);
   } else {
-    O::pullback(List{values, stored, n}, List{values, stored + n, n}, g, toList(stored), toList(stored + n));
+    O::pullback(List{values, stored, n}, List{values, stored + n, n}, g, toList(stored),
+                toList(stored + n));
     if constexpr (O::hasBias) give(stored[2 * n], g);
   }
 }
 
-// Turns records into contributions. In a chain each adjoint is written by one record and read by the next; the
-// trip through memory would cost more than the arithmetic, so the adjoint written last also stays in a register.
-// Invariant: last_ == grads[lastNode_].
+// Turns records into contributions. In a chain each adjoint is written by one record and read by
+// the next; the trip through memory would cost more than the arithmetic, so the adjoint written
+// last also stays in a register. Invariant: last_ == grads[lastNode_].
 template <class T, class Index, class Filter>
 class Pull {
 public:
@@ -120,10 +124,11 @@ public:
   template <class Record>
   BURTORCH_INLINE void operator()(const Record& record) {
     const Index result = record.result, a = record.a, b = record.b;
-    const auto code = static_cast<Code>(record.word);
+    const unsigned code = record.word; // no walk is going on, so nothing but the code
     if (!filter_.wants(result)) return;
     T g = last_;
-    if (result != lastNode_) [[unlikely]] g = columns_.grads[result];
+    if (result != lastNode_) [[unlikely]]
+      g = columns_.grads[result];
     if (isZero(g)) return;
     const T* BURTORCH_RESTRICT const v = columns_.values;
     dispatch(code, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
@@ -170,12 +175,14 @@ private:
 
 // Pulls records [first, last) of a tape, newest first.
 template <class T, class... O, class PullType>
-BURTORCH_INLINE void sweep(Tape<T, O...>& tape, std::size_t first, std::size_t last, PullType& pull) {
+BURTORCH_INLINE void sweep(Tape<T, O...>& tape, std::size_t first, std::size_t last,
+                           PullType& pull) {
   const auto* const begin = TapeAccess::records(tape) + first;
   for (const auto* record = TapeAccess::records(tape) + last; record != begin;) pull(*--record);
 }
 
-// A root that is a leaf: its gradient gains the seed. Otherwise the number of records up to the root's.
+// A root that is a leaf: its gradient gains the seed. Otherwise the number of records up to the
+// root's.
 template <class T, class... O>
 BURTORCH_INLINE std::size_t recordsUpTo(Tape<T, O...>& tape, std::size_t root, const T& seed) {
   const std::size_t record = tape.recordOf(root);
@@ -202,8 +209,9 @@ void backward(const Value<T, O...>& root, std::type_identity_t<T> seed = T(1)) {
   detail::sweep(tape, 0, records, pull);
 }
 
-// The same, but after every `every` records asks stop(), and returns false if it said so. The gradients of
-// leaves then hold part of the sum. An std::atomic<bool> serves as a flag that another thread or a signal sets.
+// The same, but after every `every` records asks stop(), and returns false if it said so. The
+// gradients of leaves then hold part of the sum. An std::atomic<bool> serves as a flag that another
+// thread or a signal sets.
 template <class T, class... O, class Stop>
   requires requires(Stop& stop) { static_cast<bool>(stop()); }
 bool backwardUntil(const Value<T, O...>& root, Stop&& stop, std::size_t every = 4096) {
@@ -222,19 +230,24 @@ bool backwardUntil(const Value<T, O...>& root, Stop&& stop, std::size_t every = 
 }
 
 template <class T, class... O>
-bool backwardUntil(const Value<T, O...>& root, const std::atomic<bool>& stop, std::size_t every = 4096) {
-  return backwardUntil(root, [&stop] { return stop.load(std::memory_order_relaxed); }, every);
+bool backwardUntil(const Value<T, O...>& root, const std::atomic<bool>& stop,
+                   std::size_t every = 4096) {
+  return backwardUntil(
+      root, [&stop] { return stop.load(std::memory_order_relaxed); }, every);
 }
 
-// The gradient with respect to some nodes only (usually leaves): no other leaf's gradient changes, and records
-// that do not lie between them and the root are not pulled. `work` needs one byte per node up to the root.
+// The gradient with respect to some nodes only (usually leaves): no other leaf's gradient changes,
+// and records that do not lie between them and the root are not pulled. `work` needs one byte per
+// node up to the root.
 template <class T, class... O, RangeOfValues Leaves>
-void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves, std::span<std::uint8_t> work) {
+void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
+                        std::span<std::uint8_t> work) {
   auto& tape = root.tape();
   const auto node = root.sysGetRawNodeIndex();
   if (work.size() <= node)
-    detail::fail(ErrorKind::badArgument, "backwardRestricted: needs " + std::to_string(node + std::size_t{1}) +
-                                             " bytes to work in, got " + std::to_string(work.size()));
+    detail::fail(ErrorKind::badArgument,
+                 "backwardRestricted: needs " + std::to_string(node + std::size_t{1}) +
+                     " bytes to work in, got " + std::to_string(work.size()));
   std::uint8_t* const active = work.data();
   std::fill_n(active, node + std::size_t{1}, std::uint8_t{0});
   std::size_t oldest = node;
@@ -252,9 +265,11 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves, std::s
   }
   const auto records = tape.records();
   const std::size_t first = static_cast<std::size_t>(
-      std::ranges::upper_bound(records, oldest, {}, [](const auto& r) { return r.result; }) - records.begin());
+      std::ranges::upper_bound(records, oldest, {}, [](const auto& r) { return r.result; }) -
+      records.begin());
   for (std::size_t r = first; r <= root_; ++r)
-    tape.forEachOperand(records[r], [&](auto operand) { active[records[r].result] |= active[operand]; });
+    tape.forEachOperand(records[r],
+                        [&](auto operand) { active[records[r].result] |= active[operand]; });
   detail::TapeAccess::clearResults(tape, root_ + 1);
   detail::Pull pull(detail::TapeAccess::columns(tape), detail::OnlyActive{active}, node, T(1));
   detail::sweep(tape, first, root_ + 1, pull);
@@ -266,9 +281,10 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves) {
   backwardRestricted(root, leaves, std::span<std::uint8_t>(work));
 }
 
-// The gradient of op(operands…) with respect to what the operands were made from, without the node: nothing stays
-// on the tape, and where the pullback does not read the result (op::BinaryDiv's does, op::Sqr's does not) the
-// operation is not even evaluated. backwardOf<op::MeanVarying>(losses), backwardOf<op::BinaryMult>(x, 0.5).
+// The gradient of op(operands…) with respect to what the operands were made from, without the node:
+// nothing stays on the tape, and where the pullback does not read the result (op::BinaryDiv's does,
+// op::Sqr's does not) the operation is not even evaluated. backwardOf<op::MeanVarying>(losses),
+// backwardOf<op::BinaryMult>(x, 0.5).
 template <class O, class... Operands>
 void backwardOf(const Operands&... operands) {
   using V = decltype(apply<O>(operands...));

@@ -12,4 +12,4 @@
 #include <burtorch/tape.hpp>          // storage: values, gradients, records; mark, rewind, collect
 #include <burtorch/value.hpp>         // the handle of one scalar, its operators and functions
 #include <burtorch/backward.hpp>      // gradients
-#include <burtorch/scratch.hpp>       // gradients in the caller's memory, over only what the root reaches
+#include <burtorch/scratch.hpp> // gradients in the caller's memory, over only what the root reaches

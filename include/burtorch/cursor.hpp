@@ -21,7 +21,8 @@ struct Extent {
 };
 
 constexpr Extent operator+(const Extent& x, const Extent& y) {
-  return {x.nodes + y.nodes, x.records + y.records, x.constants + y.constants, x.operands + y.operands};
+  return {x.nodes + y.nodes, x.records + y.records, x.constants + y.constants,
+          x.operands + y.operands};
 }
 
 // True if x fits into y in every array.
@@ -42,8 +43,9 @@ namespace detail {
 // Hands out the next places of the four arrays: `at` is where they begin.
 class SequentialCursor {
 public:
-  // The needs are literals after inlining, so that arrays which are not needed cost nothing. Each counter is read
-  // first and once: a compiler then sees that in an expression it is the one stored by the append before.
+  // The needs are literals after inlining, so that arrays which are not needed cost nothing. Each
+  // counter is read first and once: a compiler then sees that in an expression it is the one stored
+  // by the append before.
   BURTORCH_INLINE bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) const {
     if (need.nodes != 0) at.nodes = nodes_;
     if (need.records != 0) at.records = records_;
@@ -69,13 +71,14 @@ public:
   }
 
 private:
-  // std::size_t, not Index: a store to a record must not look like a store to a counter. Nodes and records apart:
-  // as neighbours they would be incremented in a vector register, far from where they are needed.
+  // std::size_t, not Index: a store to a record must not look like a store to a counter. Nodes and
+  // records apart: as neighbours they would be incremented in a vector register, far from where
+  // they are needed.
   std::size_t nodes_ = 0, constants_ = 0, records_ = 0, operands_ = 0;
 };
 
-// The same for several threads. Nodes and records are claimed together in one word, so that the records of
-// any two threads stand in the order of their results.
+// The same for several threads. Nodes and records are claimed together in one word, so that the
+// records of any two threads stand in the order of their results.
 class ConcurrentCursor {
 public:
   bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) { // and takes it
@@ -93,7 +96,8 @@ public:
         giveBack(operands_, need.operands, at.operands);
         return false;
       }
-    } while (!nodesAndRecords_.compare_exchange_weak(old, old + pack(need), std::memory_order_relaxed));
+    } while (
+        !nodesAndRecords_.compare_exchange_weak(old, old + pack(need), std::memory_order_relaxed));
     return true;
   }
   void take(const Extent&, const Extent&) {}

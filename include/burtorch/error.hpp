@@ -1,4 +1,4 @@
-// burtorch/error.hpp — how the library fails: one exception type, or a handler where there are no exceptions
+// burtorch/error.hpp — how the library fails: an exception, or a handler where there are none
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -29,8 +29,8 @@ private:
   ErrorKind kind_;
 };
 
-// Called before the program ends when exceptions are disabled. It may log, reset the device, or longjmp;
-// if it returns, std::abort follows.
+// Called before the program ends when exceptions are disabled. It may log, reset the device, or
+// longjmp; if it returns, std::abort follows.
 using FailureHandler = void (*)(ErrorKind, const char* what);
 
 namespace detail {

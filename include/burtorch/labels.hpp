@@ -29,7 +29,8 @@ public:
     return at != labels_.end() && at->first == node ? at->second : std::string();
   }
   BURTORCH_INLINE void truncate(std::size_t nodes) {
-    if (!labels_.empty()) [[unlikely]] drop(nodes);
+    if (!labels_.empty()) [[unlikely]]
+      drop(nodes);
   }
   // Keeps the labels of nodes for which keep(node) is true, and moves each to newIndex(node).
   template <class Keep, class NewIndex>

@@ -1,11 +1,13 @@
 // burtorch/memory.hpp — where the owned memory of tapes comes from
 // SPDX-License-Identifier: MIT
 //
-// A tape asks a memory policy for its arrays. HeapMemory is the default; another type with the same three functions,
-// given as an option (Tape<double, MyMemory>), replaces it. Blocks are aligned to a cache line.
+// A tape asks a memory policy for its arrays. HeapMemory is the default; another type with the same
+// three functions, given as an option (Tape<double, MyMemory>), replaces it. Blocks are aligned to
+// a cache line.
 //
-// Where the system can (Linux), large blocks are mapped and grow by moving page tables instead of numbers: copying would
-// also touch twice the pages, and touching new pages is what the first pass over a large tape spends its time on.
+// Where the system can (Linux), large blocks are mapped and grow by moving page tables instead of
+// numbers: copying would also touch twice the pages, and touching new pages is what the first pass
+// over a large tape spends its time on.
 #pragma once
 
 #include <burtorch/config.hpp>
@@ -27,8 +29,10 @@ BURTORCH_BEGIN_NAMESPACE
 
 template <class M>
 concept MemoryPolicy = requires(void* block, std::size_t bytes) {
-  { M::allocate(bytes) } -> std::same_as<void*>;            // throws std::bad_alloc
-  { M::grow(block, bytes, bytes, bytes) } -> std::same_as<void*>; // block, its bytes, bytes to keep, new bytes
+  { M::allocate(bytes) } -> std::same_as<void*>; // throws std::bad_alloc
+  {
+    M::grow(block, bytes, bytes, bytes)
+  } -> std::same_as<void*>; // block, its bytes, bytes to keep, new bytes
   M::release(block, bytes);
 };
 
@@ -37,7 +41,9 @@ struct HeapMemory {
 
   static void* allocate(std::size_t bytes) {
 #if BURTORCH_MAPS_MEMORY
-    if (bytes >= mapFrom) return mapped(::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (bytes >= mapFrom)
+      return mapped(
+          ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 #endif
     return ::operator new(bytes, std::align_val_t{alignment});
   }
@@ -57,7 +63,8 @@ struct HeapMemory {
   // Like std::realloc; if it throws, the old block is untouched.
   static void* grow(void* block, std::size_t bytes, std::size_t keep, std::size_t newBytes) {
 #if BURTORCH_MAPS_MEMORY
-    if (bytes >= mapFrom && newBytes >= mapFrom) return mapped(::mremap(block, bytes, newBytes, MREMAP_MAYMOVE));
+    if (bytes >= mapFrom && newBytes >= mapFrom)
+      return mapped(::mremap(block, bytes, newBytes, MREMAP_MAYMOVE));
 #endif
     void* const fresh = allocate(newBytes);
     if (keep != 0) std::memcpy(fresh, block, keep);

@@ -2,31 +2,32 @@
 // SPDX-License-Identifier: MIT
 //
 // What is stored
-//   Every number is a node: an index into two parallel arrays, values[i] and grads[i]. A node made by an
-//   operation also has a record (16 bytes with 32-bit indices): which operation, which result, which
-//   operands. Leaves have no record, so a million parameters cost their values and gradients and nothing in
-//   the sweep. Two side arrays hold what does not fit a record: the plain numbers among operands
-//   (`constants`) and the operand lists of reductions (`operands`).
+//   Every number is a node: an index into two parallel arrays, values[i] and grads[i]. A node made
+//   by an operation also has a record (16 bytes with 32-bit indices): which operation, which
+//   result, which operands. Leaves have no record, so a million parameters cost their values and
+//   gradients and nothing in the sweep. Two side arrays hold what does not fit a record: the plain
+//   numbers among operands (`constants`) and the operand lists of reductions (`operands`).
 //
 // The invariant everything rests on
-//   Records stand in the order of their results, and an operand is always older than the result. So walking
-//   the records backwards is a topological order, a gradient is one such walk, and "which record made node
-//   i" is a binary search. Nothing is ever sorted, hashed or visited recursively.
+//   Records stand in the order of their results, and an operand is always older than the result. So
+//   walking the records backwards is a topological order, a gradient is one such walk, and "which
+//   record made node i" is a binary search. Nothing is ever sorted, hashed or visited recursively.
 //
 // Who may read and write what
-//   append      Value's operators and functions (value.hpp), through leaf() and the push functions
-//   sweep       backward.hpp; the gradients of leaves accumulate over calls, those of other nodes are cleared
-//               first: swept_ counts the records whose results may hold a gradient of an earlier call
-//   forget      mark()/rewind(): everything recorded since a mark is dropped by resetting four counters
-//   compact     collect(): what the kept handles do not reach is squeezed out, in order
+//   append   Value's operators and functions (value.hpp), through leaf() and the push functions
+//   sweep    backward.hpp; gradients of leaves accumulate over calls, those of other nodes are
+//            cleared first: swept_ counts the records that may hold a gradient of an earlier call
+//   forget   mark()/rewind(): what was recorded since a mark is dropped by resetting counters
+//   compact  collect(): what the kept handles do not reach is squeezed out, in order
 //
 // Memory
-//   Owned memory grows by doubling and is never given back before the tape dies; after the first pass of a
-//   loop that rewinds, nothing allocates. Borrowed memory is the caller's buffer: it never grows, and
-//   running out is an error that leaves the tape as it was. Marking, rewinding and sweeping never allocate.
+//   Owned memory grows by doubling and is never given back before the tape dies; after the first
+//   pass of a loop that rewinds, nothing allocates. Borrowed memory is the caller's buffer: it
+//   never grows, and running out is an error that leaves the tape as it was. Marking, rewinding and
+//   sweeping never allocate.
 //
-// Reading order: Extent (cursor.hpp) and Record, then the push functions, then rewind and collect. value.hpp is the handle
-// users hold, backward.hpp the sweep.
+// Reading order: Extent (cursor.hpp) and Record, then the push functions, then rewind and collect.
+// value.hpp is the handle users hold, backward.hpp the sweep.
 #pragma once
 
 #include <burtorch/cursor.hpp>
@@ -55,7 +56,8 @@ class Tape;
 template <Scalar T, class... Options>
 class Value;
 
-// Option of a tape: several threads may append to it at once. Its memory is what it was given; it does not grow.
+// Option of a tape: several threads may append to it at once. Its memory is what it was given; it
+// does not grow.
 struct Concurrent {};
 
 namespace detail {
@@ -138,13 +140,14 @@ public:
   Tape() = default;
   explicit Tape(Reserve reserved) { allocate(countable(reserved.extent)); }
 
-  // Borrowed memory: the caller's, for as long as the tape lives. The first form divides the buffer between
-  // the arrays for graphs of a usual mix; the second as told (see bytesFor).
+  // Borrowed memory: the caller's, for as long as the tape lives. The first form divides the buffer
+  // between the arrays for graphs of a usual mix; the second as told (see bytesFor).
   explicit Tape(std::span<std::byte> buffer) : Tape(buffer, usualMix(buffer.size())) {}
   Tape(std::span<std::byte> buffer, const Extent& extent) : owned_(false) {
     if (bytesFor(extent) > buffer.size())
-      detail::fail(ErrorKind::capacity, "a tape of this extent needs " + std::to_string(bytesFor(extent)) +
-                                            " bytes, the buffer has " + std::to_string(buffer.size()));
+      detail::fail(ErrorKind::capacity,
+                   "a tape of this extent needs " + std::to_string(bytesFor(extent)) +
+                       " bytes, the buffer has " + std::to_string(buffer.size()));
     std::byte* next = buffer.data();
     const auto misaligned = reinterpret_cast<std::uintptr_t>(next) % alignment;
     if (misaligned != 0) next += alignment - misaligned;
@@ -173,9 +176,11 @@ public:
            (BURTORCH_CHECKS ? columnBytes<std::uint32_t>(extent.nodes) : 0);
   }
 
-  // The tape of this thread that Value(x) uses: the innermost TapeScope's, else one made on first use.
+  // The tape of this thread that Value(x) uses: the innermost TapeScope's, else one made on first
+  // use.
   static Tape& current() {
-    if (Tape* tape = current_) [[likely]] return *tape;
+    if (Tape* tape = current_) [[likely]]
+      return *tape;
     return useDefault();
   }
 
@@ -184,7 +189,8 @@ public:
   Extent capacity() const { return capacity_; }
   bool ownsMemory() const { return owned_; }
 
-  // Views of the arrays; growing, collecting and the end of the tape leave them dangling, as with std::vector.
+  // Views of the arrays; growing, collecting and the end of the tape leave them dangling, as with
+  // std::vector.
   std::span<T> values() { return {values_, size()}; }
   std::span<const T> values() const { return {values_, size()}; }
   std::span<T> grads() {
@@ -218,7 +224,8 @@ public:
     BURTORCH_ASSERT(mark.tape_ == this, badArgument, "rewind: the mark is of another tape");
     BURTORCH_ASSERT(mark.compactions_ == compactions_, badArgument,
                     "rewind: the tape was collected since the mark was taken");
-    if (!fits(mark.at_, cursor_.used())) [[unlikely]] failRewind();
+    if (!fits(mark.at_, cursor_.used())) [[unlikely]]
+      failRewind();
     BURTORCH_ASSERT(mark.at_.nodes == 0 || births_[mark.at_.nodes - 1] <= mark.epoch_, badArgument,
                     "rewind: what stood before the mark was itself rewound and recorded anew");
     cursor_.set(mark.at_);
@@ -236,15 +243,16 @@ public:
     rewind(start);
   }
 
-  // Squeezes out every node that the given handles do not reach; order, values, gradients and labels stay.
-  // The handles (Values, or ranges of Values) are updated; any other handle or mark must not be used any more.
-  // Needs one Index per node while it works: allocated here, or given by the caller, which a tape in borrowed
-  // memory requires.
+  // Squeezes out every node that the given handles do not reach; order, values, gradients and
+  // labels stay. The handles (Values, or ranges of Values) are updated; any other handle or mark
+  // must not be used any more. Needs one Index per node while it works: allocated here, or given by
+  // the caller, which a tape in borrowed memory requires.
   template <class... Keep>
   void collect(Keep&... keep) {
     if (!owned_)
-      detail::fail(ErrorKind::badArgument, "collect: a tape in borrowed memory allocates nothing; pass a "
-                                           "span of at least size() indices to work in");
+      detail::fail(ErrorKind::badArgument,
+                   "collect: a tape in borrowed memory allocates nothing; pass a "
+                   "span of at least size() indices to work in");
     std::vector<Index> work(size());
     collect(std::span<Index>(work), keep...);
   }
@@ -254,7 +262,8 @@ public:
     if (work.size() < size())
       detail::fail(ErrorKind::badArgument, "collect: needs room for " + std::to_string(size()) +
                                                " indices, got " + std::to_string(work.size()));
-    Index* const newIndex = work.data(); // first 0 or 1: is the node reached; then its new index plus 1
+    Index* const newIndex =
+        work.data(); // first 0 or 1: is the node reached; then its new index plus 1
     std::fill_n(newIndex, size(), Index{0});
     (forEachHandle(keep, [&](auto& handle) { newIndex[checkedIndex(handle)] = 1; }), ...);
     for (std::size_t r = used().records; r-- != 0;)
@@ -266,29 +275,34 @@ public:
       if (std::exchange(handle.tape_, nullptr) != nullptr)
         handle.index_ = static_cast<Index>(newIndex[handle.index_] - 1u);
     };
-    [[maybe_unused]] const auto settle = [&](auto& handle) { handle = Value<T, Options...>::at(*this, handle.index_); };
+    [[maybe_unused]] const auto settle = [&](auto& handle) {
+      handle = Value<T, Options...>::at(*this, handle.index_);
+    };
     (forEachHandle(keep, move), ...);
     (forEachHandle(keep, settle), ...);
   }
 
-  // The record that made a node, as a position in records(); records().size() if the node is a leaf.
+  // The record that made a node, as a position in records(); records().size() if the node is a
+  // leaf.
   std::size_t recordOf(std::size_t node) const {
     const std::size_t n = used().records;
     if (n != 0 && records_[n - 1].result == node) return n - 1;
     const Record* at =
-        std::lower_bound(static_cast<const Record*>(records_), static_cast<const Record*>(records_ + n), node,
-                         resultBefore);
+        std::lower_bound(static_cast<const Record*>(records_),
+                         static_cast<const Record*>(records_ + n), node, resultBefore);
     return at != records_ + n && at->result == node ? static_cast<std::size_t>(at - records_) : n;
   }
 
-  // The same for an operand of the record at position `user`. Between the two lies at most one record per node,
-  // which gives a first guess that is exact where no leaves lie between.
+  // The same for an operand of the record at position `user`. Between the two lies at most one
+  // record per node, which gives a first guess that is exact where no leaves lie between.
   std::size_t recordOfOperand(std::size_t node, std::size_t user) const {
-    if (node < records_[0].result) return used().records; // older than every result: a parameter, say
+    if (node < records_[0].result)
+      return used().records; // older than every result: a parameter, say
     const std::size_t distance = records_[user].result - node;
     const Record* const guess = records_ + (user > distance ? user - distance : 0);
     if (guess->result == node) return static_cast<std::size_t>(guess - records_);
-    const Record* at = std::lower_bound(guess, static_cast<const Record*>(records_ + user), node, resultBefore);
+    const Record* at =
+        std::lower_bound(guess, static_cast<const Record*>(records_ + user), node, resultBefore);
     return at->result == node ? static_cast<std::size_t>(at - records_) : used().records;
   }
 
@@ -297,20 +311,25 @@ public:
   void forEachOperand(const Record& record, F&& f) const {
     const Code code = record.code();
     switch (op::operandsOf(code)) {
-    case op::Operands::a: f(record.a); break;
-    case op::Operands::b: f(record.b); break;
+    case op::Operands::a:
+      f(record.a);
+      break;
+    case op::Operands::b:
+      f(record.b);
+      break;
     case op::Operands::ab:
       f(record.a);
       f(record.b);
       break;
     case op::Operands::many:
       detail::dispatch(code, [&]<class O, Form form>(op::Instance<O, form>) {
-        if constexpr (op::is<op::Reduction, O> || op::is<op::Product, O>) forEachOfMany<O, form>(record, f);
+        if constexpr (op::is<op::Reduction, O> || op::is<op::Product, O>)
+          forEachOfMany<O, form>(record, f);
       });
     }
   }
 
-  // ---- appending: for value.hpp and others that build operations ----------------------------------------
+  // ---- appending: for value.hpp and others that build operations -------------------------
 
   BURTORCH_INLINE Index leaf(T x) { // by value: it may lie on this tape, which may move
     const Extent at = claim({1, 0, 0, 0});
@@ -334,7 +353,8 @@ public:
   }
 
   // A Clipped: the two bounds stand next to each other among the constants.
-  BURTORCH_INLINE Index pushWithBounds(Code code, const T& result, Index node, const T& lo, const T& hi) {
+  BURTORCH_INLINE Index pushWithBounds(Code code, const T& result, Index node, const T& lo,
+                                       const T& hi) {
     const Extent at = claim({1, 1, 2, 0});
     constants_[at.constants] = lo;
     constants_[at.constants + 1] = hi;
@@ -360,7 +380,8 @@ public:
 
   // A Product of two sequences of n nodes, plus a bias node for those that have one.
   template <class O, class IndexX, class IndexY, class Evaluate>
-  Index pushProduct(std::size_t n, const IndexX& x, const IndexY& y, Index bias, const Evaluate& evaluate) {
+  Index pushProduct(std::size_t n, const IndexX& x, const IndexY& y, Index bias,
+                    const Evaluate& evaluate) {
     constexpr Op op = op::Entry<O>::code;
     constexpr std::size_t biases = O::hasBias ? 1 : 0;
     const bool runs = isRun(n, x) && isRun(n, y);
@@ -388,18 +409,20 @@ private:
   template <class>
   friend class TapeScope;
 
-  // ---- places ---------------------------------------------------------------------------------------------
+  // ---- places ----------------------------------------------------------------------------
 
   BURTORCH_INLINE Extent claim(const Extent& need) {
     Extent at;
     if (!cursor_.hasRoom(need, capacity_, at)) [[unlikely]]
-      makeRoom(need.nodes, need.records, need.constants, need.operands); // used counts stay, or it throws
+      makeRoom(need.nodes, need.records, need.constants,
+               need.operands); // used counts stay, or it throws
     cursor_.take(need, at);
     return at;
   }
 
-  // The value is stored last and through the index the handle will hold: in an expression the next operation
-  // usually reads it, and with no other store in between the compiler takes it from the register instead.
+  // The value is stored last and through the index the handle will hold: in an expression the next
+  // operation usually reads it, and with no other store in between the compiler takes it from the
+  // register instead.
   BURTORCH_INLINE Index place(std::size_t node, const T& value) {
     const auto index = static_cast<Index>(node);
 #if BURTORCH_CHECKS
@@ -411,7 +434,8 @@ private:
   }
 
   BURTORCH_INLINE void setRecord(const Extent& at, Code code, Index a, Index b) {
-    Record& record = records_[at.records]; // field by field: clang forgets the types of a struct it copies whole
+    Record& record =
+        records_[at.records]; // field by field: clang forgets the types of a struct it copies whole
     record.result = static_cast<Index>(at.nodes);
     record.a = a;
     record.b = b;
@@ -452,11 +476,11 @@ private:
   }
 
   [[noreturn]] BURTORCH_COLD void failRewind() const {
-    detail::fail(ErrorKind::badArgument,
-                 "rewind: the mark lies ahead of the tape, which holds " + std::to_string(size()) + " nodes");
+    detail::fail(ErrorKind::badArgument, "rewind: the mark lies ahead of the tape, which holds " +
+                                             std::to_string(size()) + " nodes");
   }
 
-  // ---- collect --------------------------------------------------------------------------------------------
+  // ---- collect ---------------------------------------------------------------------------
 
   template <class Keep, class F>
   static void forEachHandle(Keep& keep, F&& f) {
@@ -467,7 +491,8 @@ private:
 
   std::size_t checkedIndex(const Value<T, Options...>& handle) const {
     if (handle.tape_ == nullptr) detail::fail(ErrorKind::emptyHandle, "collect: an empty Value");
-    if (handle.tape_ != this) detail::fail(ErrorKind::differentTapes, "collect: a handle of another tape");
+    if (handle.tape_ != this)
+      detail::fail(ErrorKind::differentTapes, "collect: a handle of another tape");
     handle.check();
     return handle.index_;
   }
@@ -504,8 +529,8 @@ private:
 #endif
   }
 
-  // Moves what the record keeps in the side arrays to their new ends and renames its nodes. Runs stay runs:
-  // all their nodes stay, in order.
+  // Moves what the record keeps in the side arrays to their new ends and renames its nodes. Runs
+  // stay runs: all their nodes stay, in order.
   void moveDown(Record& record, Extent& now, const Index* newIndex) {
     auto rename = [&](Index& node) { node = static_cast<Index>(newIndex[node] - 1u); };
     auto take = [](auto* column, Index& place_, std::size_t n, std::size_t& end) {
@@ -546,15 +571,15 @@ private:
     else return false;
   }();
 
-  // ---- memory ---------------------------------------------------------------------------------------------
+  // ---- memory ----------------------------------------------------------------------------
 
   template <class E>
   static constexpr std::size_t columnBytes(std::size_t count) {
     return (count * sizeof(E) + alignment - 1) / alignment * alignment;
   }
 
-  // What a buffer of so many bytes holds if a quarter of the operations involve a plain number and one index
-  // per node goes to operand lists.
+  // What a buffer of so many bytes holds if a quarter of the operations involve a plain number and
+  // one index per node goes to operand lists.
   static constexpr Extent usualMix(std::size_t bytes) {
     std::size_t low = 0, high = bytes; // the largest extent that fits, by bisection
     while (low < high) {
@@ -588,10 +613,12 @@ private:
                               std::size_t operands) {
     const Extent wanted = used() + Extent{nodes, records, constants, operands};
     if (!fits(wanted, countable(wanted)))
-      detail::fail(ErrorKind::capacity, "the tape's index type counts to " + std::to_string(maxNodes) +
+      detail::fail(ErrorKind::capacity, "the tape's index type counts to " +
+                                            std::to_string(maxNodes) +
                                             "; use a wider one, e.g. Tape<T, std::uint64_t>");
     if (!owned_ || concurrent) {
-      std::string what = owned_ ? "a concurrent tape does not grow" : "a tape in borrowed memory does not grow";
+      std::string what =
+          owned_ ? "a concurrent tape does not grow" : "a tape in borrowed memory does not grow";
       auto say = [&](const char* name, std::size_t Extent::*count) {
         if (wanted.*count > capacity_.*count)
           what += std::string("; it needs room for ") + std::to_string(wanted.*count) + " " + name +
@@ -615,8 +642,8 @@ private:
     allocate(countable(bigger));
   }
 
-  // Gives each array whose capacity changes new memory and moves its contents. If memory runs out half way, arrays
-  // already moved are merely larger than capacity_ says.
+  // Gives each array whose capacity changes new memory and moves its contents. If memory runs out
+  // half way, arrays already moved are merely larger than capacity_ says.
   void allocate(const Extent& bigger) {
     const Extent held = used();
     forEachColumn([&, bytes = allocated_]<class E>(E*& column, std::size_t Extent::*count) mutable {
@@ -637,9 +664,11 @@ private:
 
   static inline constinit thread_local Tape* current_ = nullptr;
 
-  // Counters and capacities share one cache line: an append reads and writes both, and a rewind stores the counters
-  // with vector instructions, which must not straddle two lines or the loads that follow would have to wait.
-  alignas(alignment) std::conditional_t<concurrent, detail::ConcurrentCursor, detail::SequentialCursor> cursor_;
+  // Counters and capacities share one cache line: an append reads and writes both, and a rewind
+  // stores the counters with vector instructions, which must not straddle two lines or the loads
+  // that follow would have to wait.
+  alignas(alignment)
+      std::conditional_t<concurrent, detail::ConcurrentCursor, detail::SequentialCursor> cursor_;
   Extent capacity_;
   T* values_ = nullptr;
   T* grads_ = nullptr;

@@ -1,9 +1,9 @@
 // burtorch/value.hpp — the handle users hold: one scalar, its operators and functions
 // SPDX-License-Identifier: MIT
 //
-// A Value is a tape and an index: 16 bytes, copied freely, owning nothing. Operators append to the tape of
-// their operands; plain numbers mix in on either side and take no node. The functions at the end come from
-// the table of operations.
+// A Value is a tape and an index: 16 bytes, copied freely, owning nothing. Operators append to the
+// tape of their operands; plain numbers mix in on either side and take no node. The functions at
+// the end come from the table of operations.
 #pragma once
 
 #include <burtorch/op/table.hpp>
@@ -43,7 +43,8 @@ public:
   // The handle of an existing node.
   static BURTORCH_INLINE Value at(TapeType& tape, std::size_t index) {
     BURTORCH_ASSERT(index < tape.size(), badArgument,
-                    "node " + std::to_string(index) + " of a tape of " + std::to_string(tape.size()));
+                    "node " + std::to_string(index) + " of a tape of " +
+                        std::to_string(tape.size()));
     Value v;
     v.tape_ = &tape;
     v.index_ = static_cast<Index>(index);
@@ -108,7 +109,8 @@ public:
     return *this = *this / y;
   }
 
-  // Contract of every use: the handle is not empty and its node has not been rewound or collected away.
+  // Contract of every use: the handle is not empty and its node has not been rewound or collected
+  // away.
   BURTORCH_INLINE void check() const {
     BURTORCH_ASSERT(tape_ != nullptr, emptyHandle, "an empty Value was used");
     BURTORCH_ASSERT(index_ < tape_->size() && tape_->births_[index_] == birth_, staleHandle,
@@ -153,19 +155,21 @@ concept AnyValue = detail::isValue<V>;
 
 // What may stand beside a V in an operation: another V, or a plain number.
 template <class Y, class V>
-concept OperandBeside =
-    AnyValue<V> && (std::same_as<Y, V> || std::is_arithmetic_v<Y> || std::same_as<Y, typename V::Scalar>);
+concept OperandBeside = AnyValue<V> && (std::same_as<Y, V> || std::is_arithmetic_v<Y> ||
+                                        std::same_as<Y, typename V::Scalar>);
 
-// Two operands, at least one of them a Value; two Values must be of one type (no mixing of precisions).
+// Two operands, at least one of them a Value; two Values must be of one type (no mixing of
+// precisions).
 template <class X, class Y>
-concept OperandsOfOneType = (AnyValue<X> && OperandBeside<Y, X>) || (AnyValue<Y> && OperandBeside<X, Y>);
+concept OperandsOfOneType =
+    (AnyValue<X> && OperandBeside<Y, X>) || (AnyValue<Y> && OperandBeside<X, Y>);
 
 // A range of Values that knows its size: std::vector, std::array, std::span, …
 template <class R>
 concept RangeOfValues = std::ranges::random_access_range<R> && std::ranges::sized_range<R> &&
                         AnyValue<std::remove_cv_t<std::ranges::range_value_t<R>>>;
 
-// ---- applying an operation: one append -------------------------------------------------------------------
+// ---- applying an operation: one append -----------------------------------------------------------
 
 // How the result's value is found when an operation is applied.
 template <class O>
@@ -176,7 +180,8 @@ struct Evaluate { // as the operation says
   }
 };
 template <class O, class T>
-struct EvaluateIfPulled { // only if the pullback reads it: for a root whose gradient is all that is wanted
+struct
+    EvaluateIfPulled { // only if the pullback reads it: for a root whose gradient is all that is wanted
   template <class... X>
   BURTORCH_INLINE constexpr T operator()(const X&... x) const {
     if constexpr (O::usesOutput) return O::forward(x...);
@@ -205,24 +210,27 @@ BURTORCH_INLINE auto applyAs(How how, const X& x, const Y& y) {
   constexpr Op op = op::Entry<O>::code;
   if constexpr (!AnyValue<Y>) {
     const auto number = static_cast<typename X::Scalar>(y);
-    return X::at(x.tape(), x.tape().pushWithNumber(codeOf(op, Form::nodeNumber), how(x.dataCopy(), number),
-                                                   x.sysGetRawNodeIndex(), number));
+    return X::at(x.tape(),
+                 x.tape().pushWithNumber(codeOf(op, Form::nodeNumber), how(x.dataCopy(), number),
+                                         x.sysGetRawNodeIndex(), number));
   } else if constexpr (!AnyValue<X>) {
     const auto number = static_cast<typename Y::Scalar>(x);
-    return Y::at(y.tape(), y.tape().pushWithNumber(codeOf(op, Form::numberNode), how(number, y.dataCopy()),
-                                                   y.sysGetRawNodeIndex(), number));
+    return Y::at(y.tape(),
+                 y.tape().pushWithNumber(codeOf(op, Form::numberNode), how(number, y.dataCopy()),
+                                         y.sysGetRawNodeIndex(), number));
   } else {
     x.checkSameTape(y);
-    return X::at(x.tape(), x.tape().push(codeOf(op), how(x.dataCopy(), y.dataCopy()), x.sysGetRawNodeIndex(),
-                                         y.sysGetRawNodeIndex()));
+    return X::at(x.tape(), x.tape().push(codeOf(op), how(x.dataCopy(), y.dataCopy()),
+                                         x.sysGetRawNodeIndex(), y.sysGetRawNodeIndex()));
   }
 }
 
 template <class O, class How, AnyValue V>
   requires op::is<op::Clipped, O>
 V applyAs(How how, const V& x, typename V::Scalar lo, typename V::Scalar hi) {
-  return V::at(x.tape(), x.tape().pushWithBounds(codeOf(op::Entry<O>::code), how(x.dataCopy(), lo, hi),
-                                                 x.sysGetRawNodeIndex(), lo, hi));
+  return V::at(x.tape(),
+               x.tape().pushWithBounds(codeOf(op::Entry<O>::code), how(x.dataCopy(), lo, hi),
+                                       x.sysGetRawNodeIndex(), lo, hi));
 }
 
 namespace detail {
@@ -280,7 +288,8 @@ auto applyAs(How how, const X& x, const Y& y, const detail::ValueIn<X>& bias = {
   if (n != 0)
     BURTORCH_ASSERT(&detail::tapeOf(x) == &tape && &detail::tapeOf(y) == &tape, differentTapes,
                     "operands live on two tapes");
-  return detail::ValueIn<X>::at(tape, tape.template pushProduct<O>(n, detail::indexIn(x), detail::indexIn(y),
+  return detail::ValueIn<X>::at(tape, tape.template pushProduct<O>(n, detail::indexIn(x),
+                                                                   detail::indexIn(y),
                                                                    bias.sysGetRawNodeIndex(), how));
 }
 
@@ -290,7 +299,7 @@ BURTORCH_INLINE auto apply(const Operands&... x) {
   return applyAs<O>(Evaluate<O>{}, x...);
 }
 
-// ---- the functions of the table --------------------------------------------------------------------------
+// ---- the functions of the table ------------------------------------------------------------------
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   template <AnyValue V>                                                                            \
@@ -321,11 +330,11 @@ BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   template <RangeOfValues R>                                                                       \
   auto function(const R& x) {                                                                      \
-    return apply<op::Name>(x);                                                            \
+    return apply<op::Name>(x);                                                                     \
   }                                                                                                \
   template <AnyValue V>                                                                            \
   V function(std::initializer_list<V> x) {                                                         \
-    return apply<op::Name>(std::span(x.begin(), x.size()));                               \
+    return apply<op::Name>(std::span(x.begin(), x.size()));                                        \
   }
 BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
@@ -372,7 +381,7 @@ BURTORCH_INLINE V log(const V& x) {
   return logarithm(x);
 }
 
-// ---- operators -------------------------------------------------------------------------------------------
+// ---- operators -----------------------------------------------------------------------------------
 
 template <class X, class Y>
   requires OperandsOfOneType<X, Y>

@@ -171,7 +171,8 @@ struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the deriva
   }
 };
 
-// The gradient of a minimum or maximum goes to the operand that is taken, and half to each where they tie.
+// The gradient of a minimum or maximum goes to the operand that is taken, and half to each where
+// they tie.
 template <class T>
 constexpr T share(const T& taken, const T& other, const T& z, const T& g) {
   return select(taken == other, T(0.5) * g, select(taken == z, g, T(0)));
@@ -246,7 +247,8 @@ struct BinaryHypot : Binary { // the derivative at the origin is 0
   }
 };
 
-struct Clamp : Clipped { // the derivative is 1 inside and on the bounds, 0 outside; NaN passes through
+struct Clamp
+    : Clipped { // the derivative is 1 inside and on the bounds, 0 outside; NaN passes through
   static constexpr const char* symbol = "clamp";
   template <class T>
   static constexpr T forward(const T& x, const T& lo, const T& hi) {

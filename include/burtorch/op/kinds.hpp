@@ -1,19 +1,21 @@
 // burtorch/op/kinds.hpp — the shapes an operation can have, and how a struct describes one
 // SPDX-License-Identifier: MIT
 //
-// An operation is a struct derived from one of the kinds below. x, y are operands, z is the result, g the
-// adjoint of the result (d root / d z). Everything the library knows about its calculus is in that struct:
+// An operation is a struct derived from one of the kinds below. x, y are operands, z is the result,
+// g the adjoint of the result (d root / d z). Everything the library knows about its calculus is in
+// that struct:
 //
-//   Unary       z = forward(x)              pullback(x, z, g) → what x's gradient gains
-//   Binary      z = forward(x, y)           pullbackX(x, y, z, g), pullbackY(x, y, z, g)
-//   Clipped     z = forward(x, lo, hi)      pullback(x, lo, hi, g); lo and hi are plain numbers
-//   Reduction   z = forward(x)              pullback(x, z, g, give) calls give(i, what x[i]'s gradient gains)
-//   Product     z = forward(x, y)           pullback(x, y, g, giveX, giveY); with a bias: + b, whose gradient gains g
+//   Unary      z = forward(x)          pullback(x, z, g) → what x's gradient gains
+//   Binary     z = forward(x, y)       pullbackX(x, y, z, g), pullbackY(x, y, z, g)
+//   Clipped    z = forward(x, lo, hi)  pullback(x, lo, hi, g); lo and hi are plain numbers
+//   Reduction  z = forward(x)          pullback(x, z, g, give): give(i, what x[i]'s gradient gains)
+//   Product    z = forward(x, y)       pullback(x, y, g, giveX, giveY); with a bias: its gradient
+//                                      gains g
 //
-// In the last two x and y are sequences with size() and operator[]. `symbol` is what a picture shows. An
-// operation whose pullback reads z says so with usesOutput: where it does not, a root need not be evaluated.
-// Operands of a Binary that are plain numbers take no node and no derivative; the tape derives those forms
-// from the same struct.
+// In the last two x and y are sequences with size() and operator[]. `symbol` is what a picture
+// shows. An operation whose pullback reads z says so with usesOutput: where it does not, a root
+// need not be evaluated. Operands of a Binary that are plain numbers take no node and no
+// derivative; the tape derives those forms from the same struct.
 #pragma once
 
 #include <burtorch/config.hpp>
@@ -36,13 +38,14 @@ struct Product : Kind {
   static constexpr bool hasBias = false;
 };
 
-// Inside an operation the standard functions are called unqualified: these for built-in scalars, and by
-// argument-dependent lookup those that a scalar type brings along.
-using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc, std::exp,
-    std::expm1, std::fabs, std::hypot, std::log, std::log1p, std::pow, std::sin, std::sinh, std::sqrt,
-    std::tan, std::tanh;
+// Inside an operation the standard functions are called unqualified: these for built-in scalars,
+// and by argument-dependent lookup those that a scalar type brings along.
+using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc,
+    std::exp, std::expm1, std::fabs, std::hypot, std::log, std::log1p, std::pow, std::sin,
+    std::sinh, std::sqrt, std::tan, std::tanh;
 
-// a·b where a zero b wins over an infinite a: the tails of x·Φ(x) and the like, where b vanishes faster.
+// a·b where a zero b wins over an infinite a: the tails of x·Φ(x) and the like, where b vanishes
+// faster.
 template <class T>
 constexpr T vanishing(const T& a, const T& b) {
   return select(b == T(0), T(0), a * b);

@@ -1,8 +1,8 @@
 // burtorch/op/reduce.hpp — operations of any number of operands
 // SPDX-License-Identifier: MIT
 //
-// Sums are pairwise: the error grows with log n, and the inner loop has independent accumulators that a
-// compiler can put in vector registers without being allowed to reorder anything.
+// Sums are pairwise: the error grows with log n, and the inner loop has independent accumulators
+// that a compiler can put in vector registers without being allowed to reorder anything.
 #pragma once
 
 #include <burtorch/op/kinds.hpp>
@@ -34,8 +34,8 @@ constexpr T sumBlock(std::size_t first, std::size_t last, const Term& term) {
   return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
-// Σ term(i) for i in [0, n): blocks are added like the digits of a binary counter, so that only sums of equally
-// many terms meet. No recursion, no memory but one partial sum per bit of n.
+// Σ term(i) for i in [0, n): blocks are added like the digits of a binary counter, so that only
+// sums of equally many terms meet. No recursion, no memory but one partial sum per bit of n.
 template <class T, class Term>
 constexpr T sum(std::size_t n, const Term& term) {
   constexpr std::size_t block = 256;
@@ -113,9 +113,10 @@ struct SubVarying : Reduction { // the first minus all others
   }
 };
 
-// The pullback needs the product of all factors but one, for each. Dividing the product by x[i] is wrong where a
-// factor is 0 and where the product over- or underflows. So: halve the range; what lies outside a half is the
-// outside of the whole times the product of the other half. n log n multiplications, no division.
+// The pullback needs the product of all factors but one, for each. Dividing the product by x[i] is
+// wrong where a factor is 0 and where the product over- or underflows. So: halve the range; what
+// lies outside a half is the outside of the whole times the product of the other half. n log n
+// multiplications, no division.
 struct MulVarying : Reduction {
   static constexpr const char* symbol = "prod";
   template <class X>
@@ -200,14 +201,16 @@ struct NegativeMeanVarying : Reduction {
   }
 };
 
-// Variances subtract the mean first: the textbook difference of E[x²] and (E[x])² can come out negative.
+// Variances subtract the mean first: the textbook difference of E[x²] and (E[x])² can come out
+// negative.
 template <std::size_t LostDegrees>
 struct Variance : Reduction {
   template <class X>
   static constexpr auto forward(const X& x) {
     using T = ElementOf<X>;
     const T mean = MeanVarying::forward(x);
-    const T squares = sum<T>(x.size(), [&](std::size_t i) { return (x[i] - mean) * (x[i] - mean); });
+    const T squares =
+        sum<T>(x.size(), [&](std::size_t i) { return (x[i] - mean) * (x[i] - mean); });
     return T(squares / divisor<T>(x.size()));
   }
   template <class X, class T, class Give>

@@ -1,8 +1,8 @@
 // burtorch/op/table.hpp — THE table: every operation, its struct and its function's name
 // SPDX-License-Identifier: MIT
 //
-// From the list below come the enumerators, the dispatch of the sweep, the functions on Values, and the tests'
-// enumeration. Adding an operation is adding one struct and its line here.
+// From the list below come the enumerators, the dispatch of the sweep, the functions on Values, and
+// the tests' enumeration. Adding an operation is adding one struct and its line here.
 #pragma once
 
 #include <burtorch/error.hpp>
@@ -97,20 +97,23 @@ enum class Op : std::uint8_t {
 
 // Where the operands of a record are found. A Unary has form 0.
 enum class Form : std::uint8_t {
-  nodes = 0,       // Unary, Clipped: a is a node. Binary: a and b are
-  nodeNumber = 1,  // Binary: a is a node, b a place among the tape's constants
-  numberNode = 2,  // Binary: a is a place among the tape's constants, b a node
-  run = 0,         // Reduction: nodes a, a+1, …, b of them. Product: operands[a…] holds the two starts (and the bias)
-  list = 1,        // Reduction and Product: operands[a…] holds the indices (first all x, then all y, then the bias)
+  nodes = 0,      // Unary, Clipped: a is a node. Binary: a and b are
+  nodeNumber = 1, // Binary: a is a node, b a place among the tape's constants
+  numberNode = 2, // Binary: a is a place among the tape's constants, b a node
+  run =
+      0, // Reduction: nodes a, a+1, …, b of them. Product: operands[a…] holds the two starts (and the bias)
+  list =
+      1, // Reduction and Product: operands[a…] holds the indices (first all x, then all y, then the bias)
 };
 
 // One small number for operation and form together: what a record stores and the sweep switches on.
 using Code = std::uint16_t;
 
-constexpr Code codeOf(Op operation, Form form = Form::nodes) {
-  return static_cast<Code>(static_cast<unsigned>(operation) * 4 + static_cast<unsigned>(form));
+constexpr Code codeOf(Op operation, Form form = Form::nodes) { // from 0 on: leaves have no records
+  return static_cast<Code>((static_cast<unsigned>(operation) - 1) * 4 +
+                           static_cast<unsigned>(form));
 }
-constexpr Op opOf(Code code) { return static_cast<Op>(code / 4); }
+constexpr Op opOf(Code code) { return static_cast<Op>(code / 4 + 1); }
 constexpr Form formOf(Code code) { return static_cast<Form>(code % 4); }
 
 namespace op {
@@ -168,9 +171,10 @@ constexpr Operands operandsOf(Code code) { return detail::operandsTable[code]; }
 
 namespace detail {
 
-// Calls visitor(op::Instance<Operation, form>{}) for the record's code: the one switch of the library.
+// Calls visitor(op::Instance<Operation, form>{}) for the record's code: the one switch of the
+// library. (The code as an unsigned, which is how records hold it and a jump table wants it.)
 template <class Visitor>
-BURTORCH_INLINE decltype(auto) dispatch(Code code, Visitor&& visitor) {
+BURTORCH_INLINE decltype(auto) dispatch(unsigned code, Visitor&& visitor) {
   switch (code) {
 #define BURTORCH_CASE(Name, formName)                                                              \
   case codeOf(Op::e##Name, Form::formName):                                                        \
@@ -188,7 +192,8 @@ BURTORCH_INLINE decltype(auto) dispatch(Code code, Visitor&& visitor) {
 #undef BURTORCH_TWO
 #undef BURTORCH_ONE
 #undef BURTORCH_CASE
-  default: BURTORCH_UNREACHABLE();
+  default:
+    BURTORCH_UNREACHABLE();
   }
 }
 
@@ -203,10 +208,12 @@ struct OpNames {
 constexpr OpNames namesOf(Op operation) {
   switch (operation) {
 #define BURTORCH_NAMES(Name, function)                                                             \
-  case Op::e##Name: return {#function, op::Name::symbol};
+  case Op::e##Name:                                                                                \
+    return {#function, op::Name::symbol};
     BURTORCH_OPERATIONS(BURTORCH_NAMES)
 #undef BURTORCH_NAMES
-  case Op::eLeaf: break;
+  case Op::eLeaf:
+    break;
   }
   return {"leaf", "leaf"};
 }

@@ -1,8 +1,9 @@
 // burtorch/scalar/scalar.hpp — what a node may hold
 // SPDX-License-Identifier: MIT
 //
-// The engine never branches on a scalar's value with `if`; it asks select() and isZero(), so that a scalar
-// with lanes can answer per lane. A new scalar type overloads both beside its own definition.
+// The engine never branches on a scalar's value with `if`; it asks select() and isZero(), so that a
+// scalar with lanes can answer per lane. A new scalar type overloads both beside its own
+// definition.
 #pragma once
 
 #include <burtorch/config.hpp>
@@ -12,14 +13,11 @@
 
 BURTORCH_BEGIN_NAMESPACE
 
-// Trivially copyable, because tapes move their arrays with memcpy and hand them out as plain memory.
+// Trivially copyable, because tapes move their arrays with memcpy and hand them out as plain
+// memory.
 template <class T>
-concept Scalar = std::is_trivially_copyable_v<T> && requires(T x, T y) {
-  { x + y } -> std::convertible_to<T>;
-  { x - y } -> std::convertible_to<T>;
-  { x * y } -> std::convertible_to<T>;
-  { x / y } -> std::convertible_to<T>;
-  { -x } -> std::convertible_to<T>;
+concept Scalar = std::is_trivially_copyable_v<T> && requires(const T& x, const T& y) {
+  T(x + y - x * (y / -x));
   x < y;
   x == y;
   T(0);

@@ -1,0 +1,54 @@
+# Makefile — the few commands a visitor needs; `make` lists them
+# SPDX-License-Identifier: MIT
+PYTHON ?= python3
+JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
+BIN := $(CURDIR)/.venv/bin
+# Tools come from .venv, the compiler is the one that setup.py found or installed.
+TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
+CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
+
+.PHONY: help demo test bench lint format amalgamate loc clean venv
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
+
+demo: venv ## build the demonstration and run it
+	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_EXAMPLES=ON > build/demo.log || { cat build/demo.log; exit 1; }
+	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_demo
+	@build/release/examples/burtorch_demo
+
+test: venv ## run all tests; ARGS="-k install" selects some
+	@$(BIN)/python -m pytest $(ARGS)
+
+bench: venv ## run the benchmark of the eager engine; NATIVE=1 compiles for this machine
+	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_BENCHMARKS=ON -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }
+	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target bench_eager
+	@build/release/benchmarks/bench_eager $(ARGS)
+
+lint: ## check formatting, spelling, types and common mistakes
+	@$(PYTHON) scripts/setup.py --dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/codespell
+	@$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
+	@$(BIN)/clang-tidy --quiet cpp_tests/switches/switches.cpp cpp_tests/consumer/main.cpp -- -std=c++20 -Iinclude
+
+format: ## rewrite the sources as clang-format and ruff want them
+	@$(PYTHON) scripts/setup.py --dev
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+	@$(BIN)/clang-format -i $(CPP_FILES)
+
+amalgamate: ## make the one-file header build/burtorch.h
+	@$(PYTHON) scripts/amalgamate.py
+
+loc: ## count the lines of the engine
+	@$(PYTHON) scripts/loc.py
+
+venv: ## install what is missing and make .venv
+	@mkdir -p build
+	@$(PYTHON) scripts/setup.py
+
+clean: ## remove everything that was built (.venv stays)
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,69 @@
+# tests/test_cpp.py — builds the C++ tests with each preset and runs every CTest entry as one test
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, Build, Run
+
+UNITS = sorted(path.stem[: -len("_test")] for path in (ROOT / "cpp_tests").glob("*_test.cpp"))
+THREADED = [name for name in UNITS if "thread" in name or "concurren" in name]
+SWITCHES = [
+    f"labels{labels}_checks{checks}{exceptions}"
+    for labels, checks, exceptions in itertools.product("01", "01", ["", "_no_exceptions"])
+] + ["no_rtti", "bare"]
+
+# (preset, name of a CTest entry)
+ENTRIES = [
+    (preset, f"unit.{name}") for preset in ("debug", "asan", "release", "clang") for name in UNITS
+]
+ENTRIES += [("tsan", f"unit.{name}") for name in THREADED]
+ENTRIES += [
+    (preset, entry)
+    for preset in ("debug", "clang")
+    for entry in [*(f"switches.{name}" for name in SWITCHES), "two_units"]
+]
+
+
+def fixed_addresses() -> list[str]:
+    """Return a command that fixes addresses, if allowed; old tsan runtimes need that."""
+    command = ["setarch", "-R"]
+    try:
+        return command if subprocess.run([*command, "true"], check=False).returncode == 0 else []
+    except OSError:
+        return []
+
+
+@pytest.mark.parametrize(("preset", "entry"), sorted(ENTRIES))
+def test_entry(preset: str, entry: str, build: Build, ctest: str, run: Run) -> None:
+    folder = build(preset)
+    pattern = "^" + entry.replace(".", "[.]") + "$"
+    prefix = fixed_addresses() if preset == "tsan" else []
+    run([*prefix, ctest, "--output-on-failure", "--no-tests=error", "-R", pattern], cwd=folder)
+
+
+def test_no_entry_is_forgotten(build: Build, ctest: str, run: Run) -> None:
+    listing = json.loads(run([ctest, "--show-only=json-v1"], cwd=build("debug")))
+    assert {test["name"] for test in listing["tests"]} == {
+        entry for preset, entry in ENTRIES if preset == "debug"
+    }
+
+
+def test_every_header_compiles_alone(build: Build) -> None:
+    objects = build("debug") / "cpp_tests" / "headers" / "CMakeFiles" / "burtorch_headers_alone.dir"
+    headers = [*(ROOT / "include").rglob("*.hpp"), *(ROOT / "include").rglob("*.h")]
+    assert len(list(objects.rglob("*.o"))) == len(headers)
+
+
+def example_names() -> list[str]:
+    return sorted(path.stem for path in (ROOT / "examples").glob("*.cpp"))
+
+
+@pytest.mark.parametrize("name", example_names())
+def test_example_runs(name: str, build: Build, run: Run, tmp_path: Path) -> None:
+    program = build("release") / "examples" / f"burtorch_{name}"
+    assert run([program], cwd=tmp_path).strip(), "an example should show something"
