@@ -11,9 +11,9 @@
 //   backwardWithScratchStorage(…)       only what the root reaches (scratch.hpp)
 //
 // In all of them the gradients of leaves accumulate over calls, as in other libraries, until
-// zeroGrad(); the gradients of other nodes are those of the last call. A record whose adjoint is
-// exactly 0 is skipped: nodes that the root does not depend on contribute nothing, not even 0·∞ =
-// NaN.
+// zeroGrad(); the gradients of other nodes are those of the last call. An adjoint of
+// exactly 0 contributes nothing, not even 0·∞ = NaN, so that nodes which the root does not depend
+// on leave no trace.
 #pragma once
 
 #include <burtorch/tape.hpp>
@@ -116,34 +116,38 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
 template <class T, class Index, class Filter>
 class Pull {
 public:
-  Pull(const TapeAccess::Columns<T, Index>& columns, Filter filter, Index root, const T& seed)
+  Pull(const TapeAccess::Columns<T, Index>& columns, Filter filter, std::size_t root, const T& seed)
       : columns_(columns), filter_(filter), last_(seed), lastNode_(root) {
     columns_.grads[root] = seed;
   }
 
   template <class Record>
   BURTORCH_INLINE void operator()(const Record& record) {
-    const Index result = record.result, a = record.a, b = record.b;
-    const unsigned code = record.word; // no walk is going on, so nothing but the code
-    if (!filter_.wants(result)) return;
+    if (!filter_.wants(record.result)) return;
     T g = last_;
-    if (result != lastNode_) [[unlikely]]
-      g = columns_.grads[result];
-    if (isZero(g)) return;
-    const T* BURTORCH_RESTRICT const v = columns_.values;
-    dispatch(code, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
+    if (record.result != lastNode_) [[unlikely]] g = columns_.grads[record.result];
+    // No walk is going on, so the word is the code. Each case reads of the record what it needs:
+    // read before, it would have to survive the calls that some cases make.
+    dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
+      if constexpr (!O::isLinear)
+        if (isZero(g)) return; // where 0 times the derivative might not be 0
+      const T* BURTORCH_RESTRICT const v = columns_.values;
+      const T& z = v[record.result];
       if constexpr (op::is<op::Unary, O>) {
-        give(a, O::pullback(v[a], v[result], g));
+        const std::size_t a = record.a;
+        give(a, O::pullback(v[a], z, g));
       } else if constexpr (op::is<op::Clipped, O>) {
-        give(a, O::pullback(v[a], columns_.constants[b], columns_.constants[b + 1u], g));
+        const std::size_t a = record.a, bounds = record.b;
+        give(a, O::pullback(v[a], columns_.constants[bounds], columns_.constants[bounds + 1], g));
       } else if constexpr (op::is<op::Binary, O>) {
+        const std::size_t a = record.a, b = record.b;
         if constexpr (F == Form::nodeNumber) {
-          give(a, O::pullbackX(v[a], columns_.constants[b], v[result], g));
+          give(a, O::pullbackX(v[a], columns_.constants[b], z, g));
         } else if constexpr (F == Form::numberNode) {
-          give(b, O::pullbackY(columns_.constants[a], v[b], v[result], g));
+          give(b, O::pullbackY(columns_.constants[a], v[b], z, g));
         } else {
-          const T toX = O::pullbackX(v[a], v[b], v[result], g);
-          const T toY = O::pullbackY(v[a], v[b], v[result], g);
+          const T toX = O::pullbackX(v[a], v[b], z, g);
+          const T toY = O::pullbackY(v[a], v[b], z, g);
           if (a < b) { // the newer operand last: its record is likely to be the next
             give(a, toX);
             give(b, toY);
@@ -160,7 +164,7 @@ public:
   }
 
 private:
-  BURTORCH_INLINE void give(Index node, const T& contribution) {
+  BURTORCH_INLINE void give(std::size_t node, const T& contribution) {
     if (!filter_.wants(node)) return;
     last_ = columns_.grads[node] + contribution;
     lastNode_ = node;
@@ -170,7 +174,7 @@ private:
   TapeAccess::Columns<T, Index> columns_;
   [[no_unique_address]] Filter filter_;
   T last_;
-  Index lastNode_;
+  std::size_t lastNode_;
 };
 
 // Pulls records [first, last) of a tape, newest first.

@@ -424,6 +424,7 @@ private:
   // operation usually reads it, and with no other store in between the compiler takes it from the
   // register instead.
   BURTORCH_INLINE Index place(std::size_t node, const T& value) {
+    if (node > maxNodes) BURTORCH_UNREACHABLE(); // so that an index needs no widening
     const auto index = static_cast<Index>(node);
 #if BURTORCH_CHECKS
     births_[index] = epoch_;

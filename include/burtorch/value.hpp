@@ -109,11 +109,20 @@ public:
     return *this = *this / y;
   }
 
-  // Contract of every use: the handle is not empty and its node has not been rewound or collected
-  // away.
+  // Whether the handle's node is still there. Without BURTORCH_CHECKS a node that took its index is
+  // not told apart.
+  BURTORCH_INLINE bool isAlive() const {
+    if (tape_ == nullptr || index_ >= tape_->size()) return false;
+#if BURTORCH_CHECKS
+    return tape_->births_[index_] == birth_;
+#else
+    return true;
+#endif
+  }
+  // Contract of every use: the handle is not empty and its node has not been rewound or collected.
   BURTORCH_INLINE void check() const {
     BURTORCH_ASSERT(tape_ != nullptr, emptyHandle, "an empty Value was used");
-    BURTORCH_ASSERT(index_ < tape_->size() && tape_->births_[index_] == birth_, staleHandle,
+    BURTORCH_ASSERT(isAlive(), staleHandle,
                     "a Value was used after its node (index " + std::to_string(index_) +
                         ") was rewound or collected away");
   }

@@ -10,6 +10,7 @@ namespace op {
 
 struct BinaryAdd : Binary {
   static constexpr const char* symbol = "+";
+  static constexpr bool isLinear = true;
   template <class T>
   static constexpr T forward(const T& x, const T& y) {
     return x + y;
@@ -26,6 +27,7 @@ struct BinaryAdd : Binary {
 
 struct BinarySub : Binary {
   static constexpr const char* symbol = "-";
+  static constexpr bool isLinear = true;
   template <class T>
   static constexpr T forward(const T& x, const T& y) {
     return x - y;
@@ -91,6 +93,7 @@ struct BinaryDiv : Binary {
 
 struct BinaryMean : Binary { // halves first: the sum of two huge numbers would overflow
   static constexpr const char* symbol = "mean";
+  static constexpr bool isLinear = true;
   template <class T>
   static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x + T(0.5) * y;
@@ -139,6 +142,7 @@ struct BinaryMeanSquares : Binary {
 
 struct BinaryNegativeMean : Binary {
   static constexpr const char* symbol = "-mean";
+  static constexpr bool isLinear = true;
   template <class T>
   static constexpr T forward(const T& x, const T& y) {
     return T(-0.5) * x - T(0.5) * y;

@@ -29,6 +29,7 @@ namespace op {
 
 struct Kind {
   static constexpr bool usesOutput = false;
+  static constexpr bool isLinear = false; // the derivatives are finite numbers, whatever the operands
 };
 struct Unary : Kind {};
 struct Binary : Kind {};

@@ -95,15 +95,16 @@ enum class Op : std::uint8_t {
 #undef BURTORCH_ENUMERATOR
 };
 
-// Where the operands of a record are found. A Unary has form 0.
+// Where the operands of a record are found. A Unary or Clipped has form 0: a is its node.
 enum class Form : std::uint8_t {
-  nodes = 0,      // Unary, Clipped: a is a node. Binary: a and b are
+  nodes = 0,      // Binary: a and b are nodes
   nodeNumber = 1, // Binary: a is a node, b a place among the tape's constants
   numberNode = 2, // Binary: a is a place among the tape's constants, b a node
-  run =
-      0, // Reduction: nodes a, a+1, …, b of them. Product: operands[a…] holds the two starts (and the bias)
-  list =
-      1, // Reduction and Product: operands[a…] holds the indices (first all x, then all y, then the bias)
+  // Reduction: the b nodes a, a+1, … Product: operands[a…] holds where the two runs of b nodes
+  // start, then the bias.
+  run = 0,
+  // Reduction and Product: operands[a…] holds the indices of b nodes (and of b more, then the bias).
+  list = 1,
 };
 
 // One small number for operation and form together: what a record stores and the sweep switches on.

@@ -12,6 +12,7 @@ namespace op {
 
 struct Relu : Unary { // the derivative at 0 is 0; NaN passes through
   static constexpr const char* symbol = "relu";
+  static constexpr bool isLinear = true;
   template <class T>
   static constexpr T forward(const T& x) {
     return select(x <= T(0), T(0), x);
@@ -152,6 +153,7 @@ struct InvSqrt : Unary {
 
 struct Negative : Unary {
   static constexpr const char* symbol = "-x";
+  static constexpr bool isLinear = true;
   template <class T>
   static constexpr T forward(const T& x) {
     return -x;
@@ -164,6 +166,7 @@ struct Negative : Unary {
 
 struct Abs : Unary { // the derivative at 0 is 0
   static constexpr const char* symbol = "abs";
+  static constexpr bool isLinear = true;
   template <class T>
   static constexpr T forward(const T& x) {
     return fabs(x);
