@@ -66,8 +66,7 @@ using Value = bt::Value<double>;
 volatile double sink; // results go here, so that none can be skipped
 
 // number(x) is a plain number, or a leaf where the tape needs one.
-template <class V, class Number>
-V tiny(V a, V b, Number number) {
+template <class V, class Number> V tiny(V a, V b, Number number) {
   const V c = a + b;
   const V d = a * b + pow3(b);
   const V e = c - d;
@@ -75,8 +74,7 @@ V tiny(V a, V b, Number number) {
   return f / number(2.0);
 }
 
-template <class V, class Number>
-V small(V a, V b, Number number) {
+template <class V, class Number> V small(V a, V b, Number number) {
   V c = a + b;
   V d = a * b + pow3(b);
   c = c + (c + number(1.0));
@@ -96,10 +94,8 @@ struct Graph {
   Gradient (*byHand)(double, double);
 };
 
-template <bool isTiny>
-struct Loops {
-  template <class V, class Number>
-  static V build(V a, V b, Number number) {
+template <bool isTiny> struct Loops {
+  template <class V, class Number> static V build(V a, V b, Number number) {
     if constexpr (isTiny) return tiny(a, b, number);
     else return small(a, b, number);
   }
@@ -142,8 +138,7 @@ void demand(bool condition, const std::string& what) {
 
 // One contender: checks the gradient once, then offers the loop. Inputs are hidden from the
 // optimizer.
-template <class F>
-timing::Contender contender(std::string name, const Graph& graph, F gradient) {
+template <class F> timing::Contender contender(std::string name, const Graph& graph, F gradient) {
   const double a = timing::opaque(graph.a), b = timing::opaque(graph.b);
   const Gradient got = gradient(a, b);
   demand(close(got.value, graph.want.value) && close(got.a, graph.want.a) &&
@@ -157,8 +152,7 @@ timing::Contender contender(std::string name, const Graph& graph, F gradient) {
           }};
 }
 
-template <bool isTiny>
-void raceGraph(const Graph& graph, int iterations) {
+template <bool isTiny> void raceGraph(const Graph& graph, int iterations) {
   using L = Loops<isTiny>;
   static PlainTape plainTape(1024);
   static Tape tape;

@@ -22,8 +22,7 @@ namespace {
 
 using V = Value<double>;
 
-template <class F>
-Error errorOf(F&& f) {
+template <class F> Error errorOf(F&& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -472,8 +471,7 @@ namespace {
 
 // backwardOf<O>(operands…) against append and backward, to the last bit. `pick` gives operands of a
 // Mixed graph.
-template <class O, class Pick>
-void sameAsAppended(const Pick& pick) {
+template <class O, class Pick> void sameAsAppended(const Pick& pick) {
   CAPTURE(std::string(op::Entry<O>::name));
   Mixed appended, spared;
   std::apply([](const auto&... x) { backward(apply<O>(x...)); }, pick(appended));

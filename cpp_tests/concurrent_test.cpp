@@ -23,8 +23,7 @@ using SharedTape = Tape<double, Concurrent>;
 using V = Value<double, Concurrent>;
 constexpr std::size_t threadCount = 4;
 
-template <class F>
-Error errorOf(F&& f) {
+template <class F> Error errorOf(F&& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -34,8 +33,7 @@ Error errorOf(F&& f) {
 }
 
 // Runs work(0), work(1), … at once, starting them together so that they do meet.
-template <class Work>
-void inParallel(const Work& work) {
+template <class Work> void inParallel(const Work& work) {
   std::atomic<std::size_t> ready{0};
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < threadCount; ++t)
@@ -48,8 +46,7 @@ void inParallel(const Work& work) {
 }
 
 // The invariant that the sweep rests on.
-template <class TapeType>
-void checkOrder(const TapeType& tape) {
+template <class TapeType> void checkOrder(const TapeType& tape) {
   const auto records = tape.records();
   std::size_t outOfOrder = 0, tooYoung = 0;
   for (std::size_t r = 0; r < records.size(); ++r) {

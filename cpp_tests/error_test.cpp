@@ -11,8 +11,7 @@ using namespace burtorch;
 
 namespace {
 
-template <class F>
-void checkFails(ErrorKind kind, const std::string& part, const F& f) {
+template <class F> void checkFails(ErrorKind kind, const std::string& part, const F& f) {
   try {
     f();
     FAIL("no error");

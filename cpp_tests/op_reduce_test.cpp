@@ -13,8 +13,7 @@ using namespace burtorch;
 
 namespace {
 
-template <class T>
-std::vector<Value<T>> leaves(Tape<T>& tape, const std::vector<double>& xs) {
+template <class T> std::vector<Value<T>> leaves(Tape<T>& tape, const std::vector<double>& xs) {
   std::vector<Value<T>> out;
   for (const double x : xs) out.emplace_back(tape, x);
   return out;

@@ -17,34 +17,25 @@ namespace op = burtorch::op;
 
 namespace {
 
-template <class O>
-std::string nameOf() {
-  return op::Entry<O>::name;
-}
+template <class O> std::string nameOf() { return op::Entry<O>::name; }
 
 // Inputs at which every operation is smooth wherever it is defined at all.
 const std::vector<double> samples{-3.1, -1.7, -0.8, -0.45, 0.35, 0.6, 0.9, 1.3, 2.2, 3.7};
 
 // The derivative of f at x by a central difference in long double; NaN where f is not defined
 // around x.
-template <class F>
-double slope(const F& f, double x) {
+template <class F> double slope(const F& f, double x) {
   const long double h = 1e-6L;
   return static_cast<double>((f(x + h) - f(x - h)) / (2 * h));
 }
 
-template <class T>
-double tolerance() {
-  return std::is_same_v<T, float> ? 3e-5 : 2e-9;
-}
+template <class T> double tolerance() { return std::is_same_v<T, float> ? 3e-5 : 2e-9; }
 
-template <class T>
-bool close(T got, double want) {
+template <class T> bool close(T got, double want) {
   return std::abs(static_cast<double>(got) - want) <= tolerance<T>() * (1 + std::abs(want));
 }
 
-template <class O, class T>
-void checkUnary() {
+template <class O, class T> void checkUnary() {
   int checked = 0;
   for (const double x : samples) {
     const double want = slope([](long double t) { return O::forward(t); }, x);
@@ -64,8 +55,7 @@ void checkUnary() {
 
 // Both operands nodes, and either of them a plain number: same value, same derivative where there
 // is one.
-template <class O, class T>
-void checkBinary() {
+template <class O, class T> void checkBinary() {
   int checked = 0;
   for (const double x : samples)
     for (const double y : samples) {
@@ -103,8 +93,7 @@ void checkBinary() {
 
 // The first n samples as neighbours on the tape, then the same nodes as a list that is no run:
 // value and derivatives by each operand agree with differences.
-template <class O, class T>
-void checkReduction() {
+template <class O, class T> void checkReduction() {
   for (std::size_t n = 1; n <= samples.size(); ++n) {
     if (std::is_same_v<O, op::VarianceVarying> && n == 1) continue; // 0/0, tested elsewhere
     std::vector<long double> xs(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(n));
@@ -137,8 +126,7 @@ void checkReduction() {
   }
 }
 
-template <class O, class T>
-void checkProduct() {
+template <class O, class T> void checkProduct() {
   for (std::size_t n = 0; n <= samples.size(); ++n)
     for (const bool scattered : {false, true}) {
       bt::Tape<T> tape;

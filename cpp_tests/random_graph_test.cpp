@@ -241,8 +241,7 @@ Dual evaluate(const Step& step, const std::vector<Dual>& x) {
 
 // ---- random graphs -------------------------------------------------------------------------------
 
-template <class T>
-struct Graph {
+template <class T> struct Graph {
   using V = Value<T>;
   Tape<T> tape;
   std::vector<Step> steps;
@@ -442,8 +441,7 @@ struct Graph {
 // The adjoint of every node, and how far rounding to T's precision may have moved the tape's.
 // Partial derivatives are taken at the values on the tape, so that errors do not grow with depth
 // other than linearly.
-template <class T>
-struct Reference {
+template <class T> struct Reference {
   std::vector<Real> adjoint, error;
   std::size_t wrongValues = 0;
 
@@ -478,8 +476,7 @@ struct Reference {
 };
 
 // Counts instead of one assertion per node: a failure says which node came first.
-template <class T>
-void checkAgainstReference(std::uint64_t seed, std::size_t size) {
+template <class T> void checkAgainstReference(std::uint64_t seed, std::size_t size) {
   CAPTURE(seed);
   Graph<T> graph(seed);
   const std::size_t root = graph.build(size);
@@ -506,8 +503,7 @@ void checkAgainstReference(std::uint64_t seed, std::size_t size) {
   CHECK(largest < (sizeof(T) == 4 ? Real(0.2) : Real(1e-9))); // the bound is worth something
 }
 
-template <class T>
-std::vector<T> gradientsOf(const Tape<T>& tape) {
+template <class T> std::vector<T> gradientsOf(const Tape<T>& tape) {
   return {tape.grads().begin(), tape.grads().end()};
 }
 

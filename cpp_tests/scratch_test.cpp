@@ -22,8 +22,7 @@ namespace {
 using V = Value<double>;
 using List = std::vector<std::uint32_t>;
 
-template <class F>
-Error errorOf(F&& f) {
+template <class F> Error errorOf(F&& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -45,8 +44,7 @@ struct Lists {
     leaves.reserve(l);
     stack.reserve(s);
   }
-  template <Reuse reuse = Reuse::nothing>
-  void backward(const V& root) {
+  template <Reuse reuse = Reuse::nothing> void backward(const V& root) {
     backwardWithScratchStorage<reuse>(root, order, leaves, stack);
   }
 };

@@ -35,8 +35,7 @@ namespace {
 
 using V = Value<double>;
 
-template <class F>
-Error errorOf(F&& f) {
+template <class F> Error errorOf(F&& f) {
   try {
     f();
   } catch (const Error& e) {
@@ -50,8 +49,7 @@ bool contains(const Error& e, const std::string& part) {
 }
 
 // Everything one can see of a tape without changing it.
-template <class TapeType>
-struct Contents {
+template <class TapeType> struct Contents {
   Extent used;
   std::vector<double> values, grads, constants;
   std::vector<std::size_t> records, operands;

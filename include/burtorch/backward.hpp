@@ -35,8 +35,7 @@ namespace detail {
 
 // What the sweep may touch of a tape.
 struct TapeAccess {
-  template <class T, class Index>
-  struct Columns {
+  template <class T, class Index> struct Columns {
     const T* BURTORCH_RESTRICT values;
     T* BURTORCH_RESTRICT grads;
     const T* constants;
@@ -47,10 +46,7 @@ struct TapeAccess {
   static Columns<T, typename Tape<T, O...>::Index> columns(Tape<T, O...>& tape) {
     return {tape.values_, tape.grads_, tape.constants_, tape.operands_};
   }
-  template <class T, class... O>
-  static auto* records(Tape<T, O...>& tape) {
-    return tape.records_;
-  }
+  template <class T, class... O> static auto* records(Tape<T, O...>& tape) { return tape.records_; }
 
   // Clears what earlier calls left in the gradients of results; the first `records` will be swept
   // now.
@@ -61,8 +57,7 @@ struct TapeAccess {
   }
   // Notes that some of the first `records` will be swept now; true if some of them may hold a
   // gradient already.
-  template <class T, class... O>
-  static bool markSwept(Tape<T, O...>& tape, std::size_t records) {
+  template <class T, class... O> static bool markSwept(Tape<T, O...>& tape, std::size_t records) {
     return std::exchange(tape.swept_, std::max(tape.swept_, records)) != 0;
   }
 };
@@ -113,19 +108,18 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
 // Turns records into contributions. In a chain each adjoint is written by one record and read by
 // the next; the trip through memory would cost more than the arithmetic, so the adjoint written
 // last also stays in a register. Invariant: last_ == grads[lastNode_].
-template <class T, class Index, class Filter>
-class Pull {
+template <class T, class Index, class Filter> class Pull {
 public:
   Pull(const TapeAccess::Columns<T, Index>& columns, Filter filter, std::size_t root, const T& seed)
       : columns_(columns), filter_(filter), last_(seed), lastNode_(root) {
     columns_.grads[root] = seed;
   }
 
-  template <class Record>
-  BURTORCH_INLINE void operator()(const Record& record) {
+  template <class Record> BURTORCH_INLINE void operator()(const Record& record) {
     if (!filter_.wants(record.result)) return;
     T g = last_;
-    if (record.result != lastNode_) [[unlikely]] g = columns_.grads[record.result];
+    if (record.result != lastNode_) [[unlikely]]
+      g = columns_.grads[record.result];
     // No walk is going on, so the word is the code. Each case reads of the record what it needs:
     // read before, it would have to survive the calls that some cases make.
     dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
@@ -289,8 +283,7 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves) {
 // nothing stays on the tape, and where the pullback does not read the result (op::BinaryDiv's does,
 // op::Sqr's does not) the operation is not even evaluated. backwardOf<op::MeanVarying>(losses),
 // backwardOf<op::BinaryMult>(x, 0.5).
-template <class O, class... Operands>
-void backwardOf(const Operands&... operands) {
+template <class O, class... Operands> void backwardOf(const Operands&... operands) {
   using V = decltype(apply<O>(operands...));
   auto& tape = detail::tapeAmong(operands...);
   const auto before = tape.mark();

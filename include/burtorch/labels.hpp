@@ -33,8 +33,7 @@ public:
       drop(nodes);
   }
   // Keeps the labels of nodes for which keep(node) is true, and moves each to newIndex(node).
-  template <class Keep, class NewIndex>
-  void remap(const Keep& keep, const NewIndex& newIndex) {
+  template <class Keep, class NewIndex> void remap(const Keep& keep, const NewIndex& newIndex) {
     std::erase_if(labels_, [&](const auto& label) { return !keep(label.first); });
     for (auto& label : labels_) label.first = newIndex(label.first);
   }
@@ -48,12 +47,10 @@ private:
   }
   std::vector<std::pair<std::size_t, std::string>> labels_;
 #else
-  template <class Text>
-  void set(std::size_t, const Text&) {}
+  template <class Text> void set(std::size_t, const Text&) {}
   std::string get(std::size_t) const { return {}; }
   void truncate(std::size_t) {}
-  template <class Keep, class NewIndex>
-  void remap(const Keep&, const NewIndex&) {}
+  template <class Keep, class NewIndex> void remap(const Keep&, const NewIndex&) {}
 #endif
 };
 

@@ -24,8 +24,7 @@ BURTORCH_BEGIN_NAMESPACE
 
 // A list of indices in memory of the caller: never grows. A std::vector with reserved capacity
 // serves as well.
-template <class Index = std::uint32_t>
-class ScratchList {
+template <class Index = std::uint32_t> class ScratchList {
 public:
   explicit ScratchList(std::span<Index> room) : room_(room) {}
 
@@ -57,13 +56,9 @@ constexpr bool includes(Reuse all, Reuse part) {
 
 namespace detail {
 
-template <class List>
-using IndexOf = std::remove_cvref_t<decltype(*std::declval<List&>().begin())>;
+template <class List> using IndexOf = std::remove_cvref_t<decltype(*std::declval<List&>().begin())>;
 
-template <class List>
-bool isFull(const List& list) {
-  return list.size() >= list.capacity();
-}
+template <class List> bool isFull(const List& list) { return list.size() >= list.capacity(); }
 
 [[noreturn]] BURTORCH_COLD inline void failScratch(const char* name, std::size_t capacity,
                                                    std::size_t atMost) {
@@ -73,8 +68,7 @@ bool isFull(const List& list) {
 }
 
 // Notes leaves as they are met; makes the list unique when it is full and at the end.
-template <class Leaves>
-class LeafNotes {
+template <class Leaves> class LeafNotes {
 public:
   explicit LeafNotes(Leaves& leaves) : leaves_(leaves) { leaves_.clear(); }
 

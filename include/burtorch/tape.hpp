@@ -51,10 +51,8 @@
 
 BURTORCH_BEGIN_NAMESPACE
 
-template <Scalar T, class... Options>
-class Tape;
-template <Scalar T, class... Options>
-class Value;
+template <Scalar T, class... Options> class Tape;
+template <Scalar T, class... Options> class Value;
 
 // Option of a tape: several threads may append to it at once. Its memory is what it was given; it
 // does not grow.
@@ -72,25 +70,21 @@ template <std::unsigned_integral I, class... Rest>
 struct TapeOptions<I, Rest...> : TapeOptions<Rest...> {
   using Index = I;
 };
-template <MemoryPolicy M, class... Rest>
-struct TapeOptions<M, Rest...> : TapeOptions<Rest...> {
+template <MemoryPolicy M, class... Rest> struct TapeOptions<M, Rest...> : TapeOptions<Rest...> {
   using Memory = M;
 };
-template <class... Rest>
-struct TapeOptions<Concurrent, Rest...> : TapeOptions<Rest...> {
+template <class... Rest> struct TapeOptions<Concurrent, Rest...> : TapeOptions<Rest...> {
   static constexpr bool concurrent = true;
 };
 
 // Operand sequences as operations see them: neighbouring nodes, or nodes picked by index.
-template <class T>
-struct RunOf {
+template <class T> struct RunOf {
   const T* first;
   std::size_t count;
   constexpr std::size_t size() const { return count; }
   BURTORCH_INLINE constexpr const T& operator[](std::size_t i) const { return first[i]; }
 };
-template <class T, class Index>
-struct ListOf {
+template <class T, class Index> struct ListOf {
   const T* values;
   const Index* indices;
   std::size_t count;
@@ -102,8 +96,7 @@ struct TapeAccess;
 
 } // namespace detail
 
-template <Scalar T, class... Options>
-class Tape {
+template <Scalar T, class... Options> class Tape {
   using Traits = detail::TapeOptions<Options...>;
   static constexpr bool concurrent = Traits::concurrent;
 
@@ -247,8 +240,7 @@ public:
   // labels stay. The handles (Values, or ranges of Values) are updated; any other handle or mark
   // must not be used any more. Needs one Index per node while it works: allocated here, or given by
   // the caller, which a tape in borrowed memory requires.
-  template <class... Keep>
-  void collect(Keep&... keep) {
+  template <class... Keep> void collect(Keep&... keep) {
     if (!owned_)
       detail::fail(ErrorKind::badArgument,
                    "collect: a tape in borrowed memory allocates nothing; pass a "
@@ -257,8 +249,7 @@ public:
     collect(std::span<Index>(work), keep...);
   }
 
-  template <class... Keep>
-  void collect(std::span<Index> work, Keep&... keep) {
+  template <class... Keep> void collect(std::span<Index> work, Keep&... keep) {
     if (work.size() < size())
       detail::fail(ErrorKind::badArgument, "collect: needs room for " + std::to_string(size()) +
                                                " indices, got " + std::to_string(work.size()));
@@ -307,8 +298,7 @@ public:
   }
 
   // Calls f(index) for each operand of a record that is a node, in operand order.
-  template <class F>
-  void forEachOperand(const Record& record, F&& f) const {
+  template <class F> void forEachOperand(const Record& record, F&& f) const {
     const Code code = record.code();
     switch (op::operandsOf(code)) {
     case op::Operands::a:
@@ -404,18 +394,15 @@ public:
 
 private:
   friend detail::TapeAccess;
-  template <Scalar, class...>
-  friend class Value;
-  template <class>
-  friend class TapeScope;
+  template <Scalar, class...> friend class Value;
+  template <class> friend class TapeScope;
 
   // ---- places ----------------------------------------------------------------------------
 
   BURTORCH_INLINE Extent claim(const Extent& need) {
     Extent at;
-    if (!cursor_.hasRoom(need, capacity_, at)) [[unlikely]]
-      makeRoom(need.nodes, need.records, need.constants,
-               need.operands); // used counts stay, or it throws
+    if (!cursor_.hasRoom(need, capacity_, at)) [[unlikely]] // making it leaves the counters alone
+      makeRoom(need.nodes, need.records, need.constants, need.operands);
     cursor_.take(need, at);
     return at;
   }
@@ -434,9 +421,10 @@ private:
     return index;
   }
 
+  // Field by field: clang forgets the types of a struct that it copies whole, and then takes the stores
+  // for stores to the counters.
   BURTORCH_INLINE void setRecord(const Extent& at, Code code, Index a, Index b) {
-    Record& record =
-        records_[at.records]; // field by field: clang forgets the types of a struct it copies whole
+    Record& record = records_[at.records];
     record.result = static_cast<Index>(at.nodes);
     record.a = a;
     record.b = b;
@@ -450,15 +438,13 @@ private:
 
   static bool resultBefore(const Record& record, std::size_t node) { return record.result < node; }
 
-  template <class IndexAt>
-  static bool isRun(std::size_t n, const IndexAt& index) {
+  template <class IndexAt> static bool isRun(std::size_t n, const IndexAt& index) {
     for (std::size_t i = 1; i < n; ++i)
       if (index(i) != index(i - 1) + 1u) return false;
     return true;
   }
 
-  template <class O, Form form, class F>
-  void forEachOfMany(const Record& record, F& f) const {
+  template <class O, Form form, class F> void forEachOfMany(const Record& record, F& f) const {
     const std::size_t n = record.b;
     const Index* const stored = operands_ + record.a;
     const auto neighbours = [&](Index first) {
@@ -483,8 +469,7 @@ private:
 
   // ---- collect ---------------------------------------------------------------------------
 
-  template <class Keep, class F>
-  static void forEachHandle(Keep& keep, F&& f) {
+  template <class Keep, class F> static void forEachHandle(Keep& keep, F&& f) {
     if constexpr (std::ranges::range<Keep>)
       for (auto& each : keep) f(each);
     else f(keep);
@@ -574,8 +559,7 @@ private:
 
   // ---- memory ----------------------------------------------------------------------------
 
-  template <class E>
-  static constexpr std::size_t columnBytes(std::size_t count) {
+  template <class E> static constexpr std::size_t columnBytes(std::size_t count) {
     return (count * sizeof(E) + alignment - 1) / alignment * alignment;
   }
 
@@ -597,8 +581,7 @@ private:
             std::min(extent.constants, maxNodes), std::min(extent.operands, maxNodes)};
   }
 
-  template <class F>
-  void forEachColumn(F&& f) {
+  template <class F> void forEachColumn(F&& f) {
     f(values_, &Extent::nodes);
     f(grads_, &Extent::nodes);
     f(records_, &Extent::records);
@@ -688,8 +671,7 @@ private:
 };
 
 // Makes a tape the current one of this thread until the end of the scope.
-template <class TapeType>
-class TapeScope {
+template <class TapeType> class TapeScope {
 public:
   explicit TapeScope(TapeType& tape) : before_(std::exchange(TapeType::current_, &tape)) {}
   ~TapeScope() { TapeType::current_ = before_; }

@@ -22,8 +22,7 @@
 
 BURTORCH_BEGIN_NAMESPACE
 
-template <Scalar T, class... Options>
-class Value {
+template <Scalar T, class... Options> class Value {
 public:
   using Scalar = T;
   using TapeType = Tape<T, Options...>;
@@ -70,8 +69,7 @@ public:
     check();
     tape_->grads()[index_] = x;
   }
-  template <class Text>
-  void setLabel([[maybe_unused]] Text&& label) const {
+  template <class Text> void setLabel([[maybe_unused]] Text&& label) const {
 #if BURTORCH_LABELS
     check();
     tape_->setLabel(index_, std::string(std::forward<Text>(label)));
@@ -92,22 +90,10 @@ public:
     return record == tape_->records().size() ? Op::eLeaf : tape_->records()[record].operation();
   }
 
-  template <class Y>
-  Value& operator+=(const Y& y) {
-    return *this = *this + y;
-  }
-  template <class Y>
-  Value& operator-=(const Y& y) {
-    return *this = *this - y;
-  }
-  template <class Y>
-  Value& operator*=(const Y& y) {
-    return *this = *this * y;
-  }
-  template <class Y>
-  Value& operator/=(const Y& y) {
-    return *this = *this / y;
-  }
+  template <class Y> Value& operator+=(const Y& y) { return *this = *this + y; }
+  template <class Y> Value& operator-=(const Y& y) { return *this = *this - y; }
+  template <class Y> Value& operator*=(const Y& y) { return *this = *this * y; }
+  template <class Y> Value& operator/=(const Y& y) { return *this = *this / y; }
 
   // Whether the handle's node is still there. Without BURTORCH_CHECKS a node that took its index is
   // not told apart.
@@ -152,10 +138,8 @@ Value(Tape<T, Options...>&, Number) -> Value<T, Options...>;
 
 namespace detail {
 
-template <class V>
-inline constexpr bool isValue = false;
-template <class T, class... Options>
-inline constexpr bool isValue<Value<T, Options...>> = true;
+template <class V> inline constexpr bool isValue = false;
+template <class T, class... Options> inline constexpr bool isValue<Value<T, Options...>> = true;
 
 } // namespace detail
 
@@ -181,29 +165,22 @@ concept RangeOfValues = std::ranges::random_access_range<R> && std::ranges::size
 // ---- applying an operation: one append -----------------------------------------------------------
 
 // How the result's value is found when an operation is applied.
-template <class O>
-struct Evaluate { // as the operation says
-  template <class... X>
-  BURTORCH_INLINE constexpr auto operator()(const X&... x) const {
+template <class O> struct Evaluate { // as the operation says
+  template <class... X> BURTORCH_INLINE constexpr auto operator()(const X&... x) const {
     return O::forward(x...);
   }
 };
 template <class O, class T>
 struct
     EvaluateIfPulled { // only if the pullback reads it: for a root whose gradient is all that is wanted
-  template <class... X>
-  BURTORCH_INLINE constexpr T operator()(const X&... x) const {
+  template <class... X> BURTORCH_INLINE constexpr T operator()(const X&... x) const {
     if constexpr (O::usesOutput) return O::forward(x...);
     else return std::numeric_limits<T>::quiet_NaN();
   }
 };
-template <class T>
-struct Evaluated { // it is known already
+template <class T> struct Evaluated { // it is known already
   T value;
-  template <class... X>
-  constexpr T operator()(const X&...) const {
-    return value;
-  }
+  template <class... X> constexpr T operator()(const X&...) const { return value; }
 };
 
 template <class O, class How, AnyValue V>
@@ -244,12 +221,10 @@ V applyAs(How how, const V& x, typename V::Scalar lo, typename V::Scalar hi) {
 
 namespace detail {
 
-template <class R>
-using ValueIn = std::remove_cv_t<std::ranges::range_value_t<R>>;
+template <class R> using ValueIn = std::remove_cv_t<std::ranges::range_value_t<R>>;
 
 // The tape of a range's Values; the current one if there are none.
-template <RangeOfValues R>
-auto& tapeOf(const R& x) {
+template <RangeOfValues R> auto& tapeOf(const R& x) {
   if (std::ranges::empty(x)) return ValueIn<R>::TapeType::current();
   const auto& first = *std::ranges::begin(x);
 #if BURTORCH_CHECKS
@@ -259,15 +234,13 @@ auto& tapeOf(const R& x) {
 }
 
 // The tape of the first operand that has one.
-template <class X, class... Rest>
-auto& tapeAmong(const X& x, const Rest&... rest) {
+template <class X, class... Rest> auto& tapeAmong(const X& x, const Rest&... rest) {
   if constexpr (AnyValue<X>) return x.tape();
   else if constexpr (RangeOfValues<X>) return tapeOf(x);
   else return tapeAmong(rest...);
 }
 
-template <RangeOfValues R>
-auto indexIn(const R& x) {
+template <RangeOfValues R> auto indexIn(const R& x) {
   return [first = std::ranges::begin(x)](std::size_t i) {
     return first[static_cast<std::ranges::range_difference_t<const R>>(i)].sysGetRawNodeIndex();
   };
@@ -311,10 +284,7 @@ BURTORCH_INLINE auto apply(const Operands&... x) {
 // ---- the functions of the table ------------------------------------------------------------------
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
-  template <AnyValue V>                                                                            \
-  BURTORCH_INLINE V function(const V& x) {                                                         \
-    return apply<op::Name>(x);                                                                     \
-  }
+  template <AnyValue V> BURTORCH_INLINE V function(const V& x) { return apply<op::Name>(x); }
 BURTORCH_UNARY_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
@@ -337,23 +307,17 @@ BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
-  template <RangeOfValues R>                                                                       \
-  auto function(const R& x) {                                                                      \
-    return apply<op::Name>(x);                                                                     \
-  }                                                                                                \
-  template <AnyValue V>                                                                            \
-  V function(std::initializer_list<V> x) {                                                         \
+  template <RangeOfValues R> auto function(const R& x) { return apply<op::Name>(x); }              \
+  template <AnyValue V> V function(std::initializer_list<V> x) {                                   \
     return apply<op::Name>(std::span(x.begin(), x.size()));                                        \
   }
 BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
-template <RangeOfValues X, RangeOfValues Y>
-auto innerProduct(const X& x, const Y& y) {
+template <RangeOfValues X, RangeOfValues Y> auto innerProduct(const X& x, const Y& y) {
   return apply<op::InnerProductNoBias>(x, y);
 }
-template <AnyValue V>
-V innerProduct(std::initializer_list<V> x, std::initializer_list<V> y) {
+template <AnyValue V> V innerProduct(std::initializer_list<V> x, std::initializer_list<V> y) {
   return innerProduct(std::span(x.begin(), x.size()), std::span(y.begin(), y.size()));
 }
 template <RangeOfValues X, RangeOfValues Y>
@@ -366,8 +330,7 @@ V innerProductWithBias(std::initializer_list<V> x, std::initializer_list<V> y, c
 }
 
 // The mean and the mean of squares of the same operands, which are read once.
-template <RangeOfValues R>
-auto reduceMeanAndMeanSquares(const R& x) {
+template <RangeOfValues R> auto reduceMeanAndMeanSquares(const R& x) {
   using T = typename detail::ValueIn<R>::Scalar;
   const std::size_t n = std::ranges::size(x);
   const T* const values = detail::tapeOf(x).values().data();
@@ -380,15 +343,11 @@ auto reduceMeanAndMeanSquares(const R& x) {
   const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<T>{sums.second / count}, x);
   return std::pair{mean, meanSquares};
 }
-template <AnyValue V>
-auto reduceMeanAndMeanSquares(std::initializer_list<V> x) {
+template <AnyValue V> auto reduceMeanAndMeanSquares(std::initializer_list<V> x) {
   return reduceMeanAndMeanSquares(std::span(x.begin(), x.size()));
 }
 
-template <AnyValue V>
-BURTORCH_INLINE V log(const V& x) {
-  return logarithm(x);
-}
+template <AnyValue V> BURTORCH_INLINE V log(const V& x) { return logarithm(x); }
 
 // ---- operators -----------------------------------------------------------------------------------
 
@@ -412,41 +371,21 @@ template <class X, class Y>
 BURTORCH_INLINE auto operator/(const X& x, const Y& y) {
   return div(x, y);
 }
-template <AnyValue V>
-BURTORCH_INLINE V operator-(const V& x) {
-  return negative(x);
-}
-template <AnyValue V>
-BURTORCH_INLINE V operator+(const V& x) {
-  return x;
-}
+template <AnyValue V> BURTORCH_INLINE V operator-(const V& x) { return negative(x); }
+template <AnyValue V> BURTORCH_INLINE V operator+(const V& x) { return x; }
 
 // The handle moves to the new node; other handles to the old node stay where they are.
-template <AnyValue V, OperandBeside<V> Y>
-V& addInplace(V& x, const Y& y) {
-  return x += y;
-}
-template <AnyValue V, OperandBeside<V> Y>
-V& subInplace(V& x, const Y& y) {
-  return x -= y;
-}
-template <AnyValue V, OperandBeside<V> Y>
-V& multInplace(V& x, const Y& y) {
-  return x *= y;
-}
-template <AnyValue V, OperandBeside<V> Y>
-V& divInplace(V& x, const Y& y) {
-  return x /= y;
-}
+template <AnyValue V, OperandBeside<V> Y> V& addInplace(V& x, const Y& y) { return x += y; }
+template <AnyValue V, OperandBeside<V> Y> V& subInplace(V& x, const Y& y) { return x -= y; }
+template <AnyValue V, OperandBeside<V> Y> V& multInplace(V& x, const Y& y) { return x *= y; }
+template <AnyValue V, OperandBeside<V> Y> V& divInplace(V& x, const Y& y) { return x /= y; }
 
 // Comparisons look at the values only and record nothing.
-template <AnyValue V, OperandBeside<V> Y>
-bool operator==(const V& x, const Y& y) {
+template <AnyValue V, OperandBeside<V> Y> bool operator==(const V& x, const Y& y) {
   if constexpr (AnyValue<Y>) return x.dataCopy() == y.dataCopy();
   else return x.dataCopy() == static_cast<typename V::Scalar>(y);
 }
-template <AnyValue V, OperandBeside<V> Y>
-auto operator<=>(const V& x, const Y& y) {
+template <AnyValue V, OperandBeside<V> Y> auto operator<=>(const V& x, const Y& y) {
   if constexpr (AnyValue<Y>) return x.dataCopy() <=> y.dataCopy();
   else return x.dataCopy() <=> static_cast<typename V::Scalar>(y);
 }

@@ -11,16 +11,11 @@ namespace op {
 struct BinaryAdd : Binary {
   static constexpr const char* symbol = "+";
   static constexpr bool isLinear = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return x + y;
-  }
-  template <class T>
-  static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return x + y; }
+  template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
     return g;
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
     return g;
   }
 };
@@ -28,48 +23,33 @@ struct BinaryAdd : Binary {
 struct BinarySub : Binary {
   static constexpr const char* symbol = "-";
   static constexpr bool isLinear = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return x - y;
-  }
-  template <class T>
-  static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return x - y; }
+  template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
     return g;
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
     return -g;
   }
 };
 
 struct BinaryMult : Binary {
   static constexpr const char* symbol = "*";
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return x * y;
-  }
-  template <class T>
-  static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return x * y; }
+  template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
     return g * y;
   }
-  template <class T>
-  static constexpr T pullbackY(const T& x, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T& x, const T&, const T&, const T& g) {
     return g * x;
   }
 };
 
 struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it a number or a node
   static constexpr const char* symbol = "*const";
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return x * y;
-  }
-  template <class T>
-  static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return x * y; }
+  template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
     return g * y;
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T&, const T&, const T&) {
+  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T&) {
     return T(0);
   }
 };
@@ -77,16 +57,11 @@ struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it
 struct BinaryDiv : Binary {
   static constexpr const char* symbol = "/";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return x / y;
-  }
-  template <class T>
-  static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return x / y; }
+  template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
     return g / y;
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T& y, const T& z, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T& y, const T& z, const T& g) {
     return -g / y * z;
   }
 };
@@ -94,48 +69,37 @@ struct BinaryDiv : Binary {
 struct BinaryMean : Binary { // halves first: the sum of two huge numbers would overflow
   static constexpr const char* symbol = "mean";
   static constexpr bool isLinear = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
+  template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x + T(0.5) * y;
   }
-  template <class T>
-  static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
     return T(0.5) * g;
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
     return T(0.5) * g;
   }
 };
 
 struct BinaryAddSquares : Binary {
   static constexpr const char* symbol = "x^2+y^2";
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return x * x + y * y;
-  }
-  template <class T>
-  static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return x * x + y * y; }
+  template <class T> static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
     return g * (x + x);
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
     return g * (y + y);
   }
 };
 
 struct BinaryMeanSquares : Binary {
   static constexpr const char* symbol = "(x^2+y^2)/2";
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
+  template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x * x + T(0.5) * y * y;
   }
-  template <class T>
-  static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
     return g * x;
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
     return g * y;
   }
 };
@@ -143,16 +107,13 @@ struct BinaryMeanSquares : Binary {
 struct BinaryNegativeMean : Binary {
   static constexpr const char* symbol = "-mean";
   static constexpr bool isLinear = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
+  template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(-0.5) * x - T(0.5) * y;
   }
-  template <class T>
-  static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
     return T(-0.5) * g;
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
     return T(-0.5) * g;
   }
 };
@@ -160,16 +121,11 @@ struct BinaryNegativeMean : Binary {
 struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the derivative is 0
   static constexpr const char* symbol = "pow";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return pow(x, y);
-  }
-  template <class T>
-  static constexpr T pullbackX(const T& x, const T& y, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return pow(x, y); }
+  template <class T> static constexpr T pullbackX(const T& x, const T& y, const T&, const T& g) {
     return select(y == T(0), T(0), g * (y * pow(x, y - T(1))));
   }
-  template <class T>
-  static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
+  template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
     const T slope = select(z == T(0), T(0), z * log(x));
     return g * select(x == T(0), select(y == T(0), T(0), slope), slope);
   }
@@ -177,24 +133,20 @@ struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the deriva
 
 // The gradient of a minimum or maximum goes to the operand that is taken, and half to each where
 // they tie.
-template <class T>
-constexpr T share(const T& taken, const T& other, const T& z, const T& g) {
+template <class T> constexpr T share(const T& taken, const T& other, const T& z, const T& g) {
   return select(taken == other, T(0.5) * g, select(taken == z, g, T(0)));
 }
 
 struct BinaryMin : Binary { // NaN in either operand passes through
   static constexpr const char* symbol = "min";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
+  template <class T> static constexpr T forward(const T& x, const T& y) {
     return select(y < x, y, select(y == y, x, y));
   }
-  template <class T>
-  static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
+  template <class T> static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
     return share(x, y, z, g);
   }
-  template <class T>
-  static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
+  template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
     return share(y, x, z, g);
   }
 };
@@ -202,33 +154,25 @@ struct BinaryMin : Binary { // NaN in either operand passes through
 struct BinaryMax : Binary { // NaN in either operand passes through
   static constexpr const char* symbol = "max";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
+  template <class T> static constexpr T forward(const T& x, const T& y) {
     return select(x < y, y, select(y == y, x, y));
   }
-  template <class T>
-  static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
+  template <class T> static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
     return share(x, y, z, g);
   }
-  template <class T>
-  static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
+  template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
     return share(y, x, z, g);
   }
 };
 
 struct BinaryAtan2 : Binary { // the angle of the point (y, x), in the argument order of std::atan2
   static constexpr const char* symbol = "atan2";
-  template <class T>
-  static constexpr T forward(const T& y, const T& x) {
-    return atan2(y, x);
-  }
-  template <class T>
-  static constexpr T pullbackX(const T& y, const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& y, const T& x) { return atan2(y, x); }
+  template <class T> static constexpr T pullbackX(const T& y, const T& x, const T&, const T& g) {
     const T r = hypot(x, y); // dividing twice by r neither overflows nor underflows where r² would
     return g * (x / r / r);
   }
-  template <class T>
-  static constexpr T pullbackY(const T& y, const T& x, const T&, const T& g) {
+  template <class T> static constexpr T pullbackY(const T& y, const T& x, const T&, const T& g) {
     const T r = hypot(x, y);
     return -g * (y / r / r);
   }
@@ -237,16 +181,11 @@ struct BinaryAtan2 : Binary { // the angle of the point (y, x), in the argument 
 struct BinaryHypot : Binary { // the derivative at the origin is 0
   static constexpr const char* symbol = "hypot";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x, const T& y) {
-    return hypot(x, y);
-  }
-  template <class T>
-  static constexpr T pullbackX(const T& x, const T&, const T& z, const T& g) {
+  template <class T> static constexpr T forward(const T& x, const T& y) { return hypot(x, y); }
+  template <class T> static constexpr T pullbackX(const T& x, const T&, const T& z, const T& g) {
     return select(z == T(0), T(0), g * (x / z));
   }
-  template <class T>
-  static constexpr T pullbackY(const T&, const T& y, const T& z, const T& g) {
+  template <class T> static constexpr T pullbackY(const T&, const T& y, const T& z, const T& g) {
     return select(z == T(0), T(0), g * (y / z));
   }
 };
@@ -254,12 +193,10 @@ struct BinaryHypot : Binary { // the derivative at the origin is 0
 struct Clamp
     : Clipped { // the derivative is 1 inside and on the bounds, 0 outside; NaN passes through
   static constexpr const char* symbol = "clamp";
-  template <class T>
-  static constexpr T forward(const T& x, const T& lo, const T& hi) {
+  template <class T> static constexpr T forward(const T& x, const T& lo, const T& hi) {
     return select(x < lo, lo, select(hi < x, hi, x));
   }
-  template <class T>
-  static constexpr T pullback(const T& x, const T& lo, const T& hi, const T& g) {
+  template <class T> static constexpr T pullback(const T& x, const T& lo, const T& hi, const T& g) {
     return select(x < lo, T(0), select(hi < x, T(0), g));
   }
 };

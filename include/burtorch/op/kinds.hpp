@@ -29,7 +29,8 @@ namespace op {
 
 struct Kind {
   static constexpr bool usesOutput = false;
-  static constexpr bool isLinear = false; // the derivatives are finite numbers, whatever the operands
+  static constexpr bool isLinear =
+      false; // the derivatives are finite numbers, whatever the operands
 };
 struct Unary : Kind {};
 struct Binary : Kind {};
@@ -47,8 +48,7 @@ using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf
 
 // a·b where a zero b wins over an infinite a: the tails of x·Φ(x) and the like, where b vanishes
 // faster.
-template <class T>
-constexpr T vanishing(const T& a, const T& b) {
+template <class T> constexpr T vanishing(const T& a, const T& b) {
   return select(b == T(0), T(0), a * b);
 }
 

@@ -36,8 +36,7 @@ constexpr T sumBlock(std::size_t first, std::size_t last, const Term& term) {
 
 // Σ term(i) for i in [0, n): blocks are added like the digits of a binary counter, so that only
 // sums of equally many terms meet. No recursion, no memory but one partial sum per bit of n.
-template <class T, class Term>
-constexpr T sum(std::size_t n, const Term& term) {
+template <class T, class Term> constexpr T sum(std::size_t n, const Term& term) {
   constexpr std::size_t block = 256;
   if (n <= block) return sumBlock<T>(0, n, term);
   std::array<T, 64> partial{};
@@ -56,8 +55,7 @@ constexpr T sum(std::size_t n, const Term& term) {
 }
 
 // Two sums in one pass: a term of sum() that is a pair.
-template <class T>
-struct Two {
+template <class T> struct Two {
   T first, second;
   constexpr Two() : Two(T(0), T(0)) {}
   constexpr explicit Two(int zero) : Two(T(zero), T(zero)) {}
@@ -67,31 +65,22 @@ struct Two {
   }
 };
 
-template <class X>
-using ElementOf = std::remove_cvref_t<decltype(std::declval<const X&>()[0])>;
+template <class X> using ElementOf = std::remove_cvref_t<decltype(std::declval<const X&>()[0])>;
 
-template <class X>
-constexpr auto sumOf(const X& x) {
+template <class X> constexpr auto sumOf(const X& x) {
   return sum<ElementOf<X>>(x.size(), [&](std::size_t i) { return x[i]; });
 }
 
-template <class X>
-constexpr auto sumOfSquares(const X& x) {
+template <class X> constexpr auto sumOfSquares(const X& x) {
   return sum<ElementOf<X>>(x.size(), [&](std::size_t i) { return x[i] * x[i]; });
 }
 
 // An empty sum is 0, an empty product 1, an empty mean 0/0 = NaN.
-template <class T>
-constexpr T count(std::size_t n) {
-  return T(static_cast<double>(n));
-}
+template <class T> constexpr T count(std::size_t n) { return T(static_cast<double>(n)); }
 
 struct AddVarying : Reduction {
   static constexpr const char* symbol = "sum";
-  template <class X>
-  static constexpr auto forward(const X& x) {
-    return sumOf(x);
-  }
+  template <class X> static constexpr auto forward(const X& x) { return sumOf(x); }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T&, const T& g, const Give& give) {
     for (std::size_t i = 0; i < x.size(); ++i) give(i, g);
@@ -100,8 +89,7 @@ struct AddVarying : Reduction {
 
 struct SubVarying : Reduction { // the first minus all others
   static constexpr const char* symbol = "sub";
-  template <class X>
-  static constexpr auto forward(const X& x) {
+  template <class X> static constexpr auto forward(const X& x) {
     using T = ElementOf<X>;
     if (x.size() == 0) return T(0);
     return T(x[0] - sum<T>(x.size() - 1, [&](std::size_t i) { return x[i + 1]; }));
@@ -125,10 +113,7 @@ struct MulVarying : Reduction {
     for (std::size_t i = first; i < last; ++i) p = p * x[i];
     return p;
   }
-  template <class X>
-  static constexpr auto forward(const X& x) {
-    return product(x, 0, x.size());
-  }
+  template <class X> static constexpr auto forward(const X& x) { return product(x, 0, x.size()); }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T&, const T& g, const Give& give) {
     struct Range {
@@ -154,8 +139,7 @@ struct MulVarying : Reduction {
 
 struct MeanVarying : Reduction {
   static constexpr const char* symbol = "mean";
-  template <class X>
-  static constexpr auto forward(const X& x) {
+  template <class X> static constexpr auto forward(const X& x) {
     return sumOf(x) / count<ElementOf<X>>(x.size());
   }
   template <class X, class T, class Give>
@@ -166,10 +150,7 @@ struct MeanVarying : Reduction {
 
 struct SumOfSquaresVarying : Reduction {
   static constexpr const char* symbol = "sum x^2";
-  template <class X>
-  static constexpr auto forward(const X& x) {
-    return sumOfSquares(x);
-  }
+  template <class X> static constexpr auto forward(const X& x) { return sumOfSquares(x); }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T&, const T& g, const Give& give) {
     const T twice = g + g;
@@ -179,8 +160,7 @@ struct SumOfSquaresVarying : Reduction {
 
 struct MeanSquaresVarying : Reduction {
   static constexpr const char* symbol = "mean x^2";
-  template <class X>
-  static constexpr auto forward(const X& x) {
+  template <class X> static constexpr auto forward(const X& x) {
     return sumOfSquares(x) / count<ElementOf<X>>(x.size());
   }
   template <class X, class T, class Give>
@@ -191,10 +171,7 @@ struct MeanSquaresVarying : Reduction {
 
 struct NegativeMeanVarying : Reduction {
   static constexpr const char* symbol = "-mean";
-  template <class X>
-  static constexpr auto forward(const X& x) {
-    return -MeanVarying::forward(x);
-  }
+  template <class X> static constexpr auto forward(const X& x) { return -MeanVarying::forward(x); }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T& z, const T& g, const Give& give) {
     MeanVarying::pullback(x, z, T(-g), give);
@@ -203,10 +180,8 @@ struct NegativeMeanVarying : Reduction {
 
 // Variances subtract the mean first: the textbook difference of E[x²] and (E[x])² can come out
 // negative.
-template <std::size_t LostDegrees>
-struct Variance : Reduction {
-  template <class X>
-  static constexpr auto forward(const X& x) {
+template <std::size_t LostDegrees> struct Variance : Reduction {
+  template <class X> static constexpr auto forward(const X& x) {
     using T = ElementOf<X>;
     const T mean = MeanVarying::forward(x);
     const T squares =
@@ -219,8 +194,7 @@ struct Variance : Reduction {
     const T scale = (g + g) / divisor<T>(x.size());
     for (std::size_t i = 0; i < x.size(); ++i) give(i, scale * (x[i] - mean));
   }
-  template <class T>
-  static constexpr T divisor(std::size_t n) {
+  template <class T> static constexpr T divisor(std::size_t n) {
     return count<T>(n > LostDegrees ? n - LostDegrees : 0);
   }
 };
@@ -234,15 +208,12 @@ struct VarianceVarying : Variance<1> { // divided by n − 1: NaN for a single o
 };
 
 // The gradient of an extremum goes to the first operand that attains it.
-template <bool Largest>
-struct Extremum : Reduction {
-  template <class T>
-  static constexpr auto better(const T& x, const T& than) {
+template <bool Largest> struct Extremum : Reduction {
+  template <class T> static constexpr auto better(const T& x, const T& than) {
     if constexpr (Largest) return than < x;
     else return x < than;
   }
-  template <class X>
-  static constexpr auto forward(const X& x) {
+  template <class X> static constexpr auto forward(const X& x) {
     auto best = x[0];
     for (std::size_t i = 1; i < x.size(); ++i)
       best = select(better(x[i], best), x[i], select(x[i] == x[i], best, x[i]));
@@ -269,8 +240,7 @@ struct MinVarying : Extremum<false> {
 
 struct InnerProductNoBias : Product {
   static constexpr const char* symbol = "<x,y>";
-  template <class X, class Y>
-  static constexpr auto forward(const X& x, const Y& y) {
+  template <class X, class Y> static constexpr auto forward(const X& x, const Y& y) {
     return sum<ElementOf<X>>(x.size(), [&](std::size_t i) { return x[i] * y[i]; });
   }
   template <class X, class Y, class T, class GiveX, class GiveY>

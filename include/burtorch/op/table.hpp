@@ -122,8 +122,7 @@ namespace op {
 template <class O>
 struct Entry; // what the table adds to a struct: its enumerator and the name of its function
 #define BURTORCH_ENTRY(Name, function)                                                             \
-  template <>                                                                                      \
-  struct Entry<Name> {                                                                             \
+  template <> struct Entry<Name> {                                                                 \
     static constexpr Op code = Op::e##Name;                                                        \
     static constexpr const char* name = #function;                                                 \
   };
@@ -131,14 +130,12 @@ BURTORCH_OPERATIONS(BURTORCH_ENTRY)
 #undef BURTORCH_ENTRY
 
 // An operation in one of its forms, as a type: what dispatch hands to its visitor.
-template <class O, Form F>
-struct Instance {
+template <class O, Form F> struct Instance {
   using Operation = O;
   static constexpr Form form = F;
 };
 
-template <class K, class O>
-inline constexpr bool is = std::is_base_of_v<K, O>;
+template <class K, class O> inline constexpr bool is = std::is_base_of_v<K, O>;
 
 } // namespace op
 
@@ -147,8 +144,7 @@ namespace op {
 // Which of a record's two fields hold nodes.
 enum class Operands : std::uint8_t { a, b, ab, many };
 
-template <class O>
-constexpr Operands operandsOf(Form form) {
+template <class O> constexpr Operands operandsOf(Form form) {
   if (is<Unary, O> || is<Clipped, O>) return Operands::a;
   if (!is<Binary, O>) return Operands::many;
   return form == Form::nodes ? Operands::ab : form == Form::nodeNumber ? Operands::a : Operands::b;
@@ -174,8 +170,7 @@ namespace detail {
 
 // Calls visitor(op::Instance<Operation, form>{}) for the record's code: the one switch of the
 // library. (The code as an unsigned, which is how records hold it and a jump table wants it.)
-template <class Visitor>
-BURTORCH_INLINE decltype(auto) dispatch(unsigned code, Visitor&& visitor) {
+template <class Visitor> BURTORCH_INLINE decltype(auto) dispatch(unsigned code, Visitor&& visitor) {
   switch (code) {
 #define BURTORCH_CASE(Name, formName)                                                              \
   case codeOf(Op::e##Name, Form::formName):                                                        \

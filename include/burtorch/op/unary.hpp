@@ -13,12 +13,8 @@ namespace op {
 struct Relu : Unary { // the derivative at 0 is 0; NaN passes through
   static constexpr const char* symbol = "relu";
   static constexpr bool isLinear = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return select(x <= T(0), T(0), x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return select(x <= T(0), T(0), x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return select(x <= T(0), T(0), g);
   }
 };
@@ -26,12 +22,8 @@ struct Relu : Unary { // the derivative at 0 is 0; NaN passes through
 struct Tanh : Unary {
   static constexpr const char* symbol = "tanh";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return tanh(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T&, const T& z, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return tanh(x); }
+  template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
     return g * (T(1) - z) * (T(1) + z);
   }
 };
@@ -39,24 +31,14 @@ struct Tanh : Unary {
 struct Exp : Unary {
   static constexpr const char* symbol = "exp";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return exp(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T&, const T& z, const T& g) {
-    return g * z;
-  }
+  template <class T> static constexpr T forward(const T& x) { return exp(x); }
+  template <class T> static constexpr T pullback(const T&, const T& z, const T& g) { return g * z; }
 };
 
 struct NegLog : Unary {
   static constexpr const char* symbol = "-log";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return -log(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return -log(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g / x;
   }
 };
@@ -64,14 +46,12 @@ struct NegLog : Unary {
 struct Sigmoid : Unary { // exp only of what is not positive, so that nothing overflows
   static constexpr const char* symbol = "sigmoid";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
+  template <class T> static constexpr T forward(const T& x) {
     const T e = exp(-fabs(x));
     const T s = T(1) / (T(1) + e);
     return select(x < T(0), e * s, s);
   }
-  template <class T>
-  static constexpr T pullback(const T&, const T& z, const T& g) {
+  template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
     return g * z * (T(1) - z);
   }
 };
@@ -79,61 +59,39 @@ struct Sigmoid : Unary { // exp only of what is not positive, so that nothing ov
 struct Inv : Unary {
   static constexpr const char* symbol = "1/x";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return T(1) / x;
-  }
-  template <class T>
-  static constexpr T pullback(const T&, const T& z, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return T(1) / x; }
+  template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
     return -g * z * z;
   }
 };
 
 struct Sqr : Unary {
   static constexpr const char* symbol = "x^2";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return x * x;
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return x * x; }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * (x + x);
   }
 };
 
 struct Cub : Unary {
   static constexpr const char* symbol = "x^3";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return x * x * x;
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return x * x * x; }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * (T(3) * x * x);
   }
 };
 
 struct Log : Unary {
   static constexpr const char* symbol = "log";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return log(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
-    return g / x;
-  }
+  template <class T> static constexpr T forward(const T& x) { return log(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) { return g / x; }
 };
 
 struct Sqrt : Unary {
   static constexpr const char* symbol = "sqrt";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return sqrt(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T&, const T& z, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return sqrt(x); }
+  template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
     return T(0.5) * g / z;
   }
 };
@@ -141,12 +99,8 @@ struct Sqrt : Unary {
 struct InvSqrt : Unary {
   static constexpr const char* symbol = "1/sqrt";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return T(1) / sqrt(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T& z, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return T(1) / sqrt(x); }
+  template <class T> static constexpr T pullback(const T& x, const T& z, const T& g) {
     return T(-0.5) * g * z / x;
   }
 };
@@ -154,49 +108,31 @@ struct InvSqrt : Unary {
 struct Negative : Unary {
   static constexpr const char* symbol = "-x";
   static constexpr bool isLinear = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return -x;
-  }
-  template <class T>
-  static constexpr T pullback(const T&, const T&, const T& g) {
-    return -g;
-  }
+  template <class T> static constexpr T forward(const T& x) { return -x; }
+  template <class T> static constexpr T pullback(const T&, const T&, const T& g) { return -g; }
 };
 
 struct Abs : Unary { // the derivative at 0 is 0
   static constexpr const char* symbol = "abs";
   static constexpr bool isLinear = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return fabs(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return fabs(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return select(x == T(0), T(0), select(x < T(0), -g, g));
   }
 };
 
 struct Sin : Unary {
   static constexpr const char* symbol = "sin";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return sin(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return sin(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * cos(x);
   }
 };
 
 struct Cos : Unary {
   static constexpr const char* symbol = "cos";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return cos(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return cos(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g * sin(x);
   }
 };
@@ -204,96 +140,64 @@ struct Cos : Unary {
 struct Tan : Unary {
   static constexpr const char* symbol = "tan";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return tan(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T&, const T& z, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return tan(x); }
+  template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
     return g * (T(1) + z * z);
   }
 };
 
 struct Asin : Unary {
   static constexpr const char* symbol = "asin";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return asin(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return asin(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / sqrt((T(1) - x) * (T(1) + x));
   }
 };
 
 struct Acos : Unary {
   static constexpr const char* symbol = "acos";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return acos(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return acos(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g / sqrt((T(1) - x) * (T(1) + x));
   }
 };
 
 struct Atan : Unary {
   static constexpr const char* symbol = "atan";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return atan(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return atan(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / (T(1) + x * x);
   }
 };
 
 struct Sinh : Unary {
   static constexpr const char* symbol = "sinh";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return sinh(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return sinh(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * cosh(x);
   }
 };
 
 struct Cosh : Unary {
   static constexpr const char* symbol = "cosh";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return cosh(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return cosh(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * sinh(x);
   }
 };
 
 struct Erf : Unary {
   static constexpr const char* symbol = "erf";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return erf(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return erf(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * (T(2 * std::numbers::inv_sqrtpi) * exp(-x * x));
   }
 };
 
 struct Log1p : Unary {
   static constexpr const char* symbol = "log1p";
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return log1p(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return log1p(x); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / (T(1) + x);
   }
 };
@@ -301,40 +205,29 @@ struct Log1p : Unary {
 struct Expm1 : Unary {
   static constexpr const char* symbol = "expm1";
   static constexpr bool usesOutput = true;
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return expm1(x);
-  }
-  template <class T>
-  static constexpr T pullback(const T&, const T& z, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return expm1(x); }
+  template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
     return g * (z + T(1));
   }
 };
 
 struct Softplus : Unary { // log(1 + e^x) without ever computing e^x of a large x
   static constexpr const char* symbol = "softplus";
-  template <class T>
-  static constexpr T forward(const T& x) {
+  template <class T> static constexpr T forward(const T& x) {
     return select(x < T(0), T(0), x) + log1p(exp(-fabs(x)));
   }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * Sigmoid::forward(x);
   }
 };
 
 struct Gelu : Unary { // x·Φ(x), the exact form; Φ through erfc, which keeps the left tail
   static constexpr const char* symbol = "gelu";
-  template <class T>
-  static constexpr T phi(const T& x) { // the normal distribution function
+  template <class T> static constexpr T phi(const T& x) { // the normal distribution function
     return T(0.5) * erfc(x * T(-1 / std::numbers::sqrt2));
   }
-  template <class T>
-  static constexpr T forward(const T& x) {
-    return vanishing(x, phi(x));
-  }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T forward(const T& x) { return vanishing(x, phi(x)); }
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     constexpr double invSqrt2Pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
     return g * (phi(x) + vanishing(x, T(invSqrt2Pi) * exp(T(-0.5) * x * x)));
   }
@@ -342,12 +235,10 @@ struct Gelu : Unary { // x·Φ(x), the exact form; Φ through erfc, which keeps 
 
 struct Silu : Unary { // x·sigmoid(x)
   static constexpr const char* symbol = "silu";
-  template <class T>
-  static constexpr T forward(const T& x) {
+  template <class T> static constexpr T forward(const T& x) {
     return vanishing(x, Sigmoid::forward(x));
   }
-  template <class T>
-  static constexpr T pullback(const T& x, const T&, const T& g) {
+  template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     const T s = Sigmoid::forward(x);
     return g * (s + vanishing(x, s * Sigmoid::forward(-x)));
   }

@@ -24,8 +24,7 @@ concept Scalar = std::is_trivially_copyable_v<T> && requires(const T& x, const T
   T(1);
 };
 
-template <class T>
-BURTORCH_INLINE constexpr T select(bool condition, const T& yes, const T& no) {
+template <class T> BURTORCH_INLINE constexpr T select(bool condition, const T& yes, const T& no) {
   return condition ? yes : no;
 }
 
