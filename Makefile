@@ -7,17 +7,19 @@ BIN := $(CURDIR)/.venv/bin
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test bench lint format amalgamate loc clean venv
+.PHONY: help demo test bench lint format amalgamate loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
-demo: venv ## build the demonstration and run it
+demo: package ## gradients of the paper's graphs from C++ and from Python, checked and timed
 	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_EXAMPLES=ON > build/demo.log || { cat build/demo.log; exit 1; }
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_demo
 	@build/release/examples/burtorch_demo
+	@echo; echo "The same from Python (burtorch demo):"; echo
+	@$(BIN)/python -m burtorch demo
 
-test: venv ## run all tests; ARGS="-k install" selects some
+test: package ## run all tests; ARGS="-k install" selects some
 	@$(BIN)/python -m pytest $(ARGS)
 
 bench: venv ## run the benchmark of the eager engine; NATIVE=1 compiles for this machine
@@ -45,6 +47,9 @@ amalgamate: ## make the one-file header build/burtorch.h
 
 loc: ## count the lines of the engine
 	@$(PYTHON) scripts/loc.py
+
+package: venv ## compile the Python package and install it into .venv
+	@$(TOOLS) $(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation .
 
 venv: ## install what is missing and make .venv
 	@mkdir -p build

@@ -968,3 +968,34 @@ TEST_CASE("tape: a chain of ten million nodes, forward, backward, collected and 
   CHECK(x.gradCopy() == 20.0);
   CHECK(one.gradCopy() == static_cast<double>(n));
 }
+
+TEST_CASE("tape: dropping the newest node undoes the last append, whatever it was") {
+  Tape<double> tape;
+  const V x(tape, 2.0), y(tape, 3.0);
+  tape.leaf(0.0); // so that {x, y, last} is no run
+  const V last(tape, 5.0);
+  const std::vector<V> list{x, y, last}, run{x, y};
+  const auto undoes = [&](const auto& append) {
+    const auto before = tape.used();
+    const V made = append();
+    made.setLabel("gone");
+    CHECK(tape.used() != before);
+    tape.dropNewest();
+    CHECK(tape.used() == before);
+    CHECK(tape.label(before.nodes).empty());
+  };
+  undoes([&] { return V(tape, 7.0); });
+  undoes([&] { return x * y; });
+  undoes([&] { return x * 2.0; });
+  undoes([&] { return 2.0 / x; });
+  undoes([&] { return tanh(x); });
+  undoes([&] { return clamp(x, 0.0, 1.0); });
+  undoes([&] { return reduceSum(run); });
+  undoes([&] { return reduceSum(list); });
+  undoes([&] { return innerProduct(run, run); });
+  undoes([&] { return innerProductWithBias(list, list, x); });
+  const V z = x * 10.0 + y; // what is left still works
+  backward(z);
+  undoes([&] { return z * z; });
+  CHECK(x.gradCopy() == 10.0);
+}

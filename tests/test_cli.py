@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -19,16 +20,12 @@ VERSION = ".".join(
 
 
 @pytest.fixture(scope="module")
-def site(run: Run, compiler: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package installed by pip."""
-    folder = tmp_path_factory.mktemp("site")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    options = ["--no-deps", "--no-build-isolation", "--target", folder]
-    build = str(tmp_path_factory.mktemp("wheel"))
-    run(
-        [*pip, *options, ROOT], CXX=compiler, SKBUILD_BUILD_DIR=build, PIP_ROOT_USER_ACTION="ignore"
-    )
-    return folder
+def site() -> Path:
+    """The folder in which pip has installed the package."""
+    spec = importlib.util.find_spec("burtorch")
+    if spec is None or spec.origin is None:
+        pytest.fail("the package is not installed; `make test` does that, or `pip install .`")
+    return Path(spec.origin).parents[1]
 
 
 def burtorch(run: Run, site: Path, *arguments: str, cwd: Path) -> str:
@@ -60,6 +57,37 @@ def test_help_names_every_option(run: Run, site: Path, tmp_path: Path) -> None:
     assert text == burtorch(run, site, cwd=tmp_path)
     for option in ("--version", "--includes", "--cmakedir"):
         assert option in text
+
+
+def test_info_says_what_was_chosen(run: Run, site: Path, tmp_path: Path) -> None:
+    text = burtorch(run, site, "info", cwd=tmp_path)
+    assert f"burtorch {VERSION}" in text
+    assert "instruction set: " in text
+
+
+def test_demo_checks_its_gradients(run: Run, site: Path, tmp_path: Path) -> None:
+    text = burtorch(run, site, "demo", cwd=tmp_path)
+    assert text.count("right") == 2
+    assert "WRONG" not in text
+
+
+def test_the_instruction_set_can_be_chosen(run: Run, site: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "burtorch", "info"]
+    text = run(command, cwd=tmp_path, PYTHONPATH=str(site), BURTORCH_ISA="baseline")
+    assert "instruction set: baseline" in text
+
+
+def test_an_unknown_instruction_set_is_refused(site: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import burtorch"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(site), "BURTORCH_ISA": "z80"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "BURTORCH_ISA=z80: there is no such build" in done.stderr
 
 
 def test_source_tree(run: Run, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@
 //   append   Value's operators and functions (value.hpp), through leaf() and the push functions
 //   sweep    backward.hpp; gradients of leaves accumulate over calls, those of other nodes are
 //            cleared first: swept_ counts the records that may hold a gradient of an earlier call
-//   forget   mark()/rewind(): what was recorded since a mark is dropped by resetting counters
+//   forget   mark()/rewind(), dropNewest(): what came last is dropped by resetting counters
 //   compact  collect(): what the kept handles do not reach is squeezed out, in order
 //
 // Memory
@@ -234,6 +234,31 @@ public:
     Mark start = mark();
     start.at_ = {};
     rewind(start);
+  }
+
+  // Drops the newest node and, if an operation made it, the record: rewinding by one. No handle to it
+  // may be used any more, and no mark taken since.
+  void dropNewest() {
+    Extent to = used();
+    --to.nodes;
+    if (to.records != 0 && records_[to.records - 1].result == to.nodes) {
+      const Record& record = records_[--to.records];
+      const bool plain = op::operandsOf(record.code()) == op::Operands::ab; // most of them
+      if (!plain)
+        detail::dispatch(record.code(), [&]<class O, Form form>(op::Instance<O, form>) {
+          if constexpr (op::is<op::Clipped, O> ||
+                        (op::is<op::Binary, O> && form == Form::nodeNumber))
+            to.constants = record.b;
+          else if constexpr (op::is<op::Binary, O> && form == Form::numberNode)
+            to.constants = record.a;
+          else if constexpr (op::is<op::Product, O> ||
+                             (op::is<op::Reduction, O> && form == Form::list))
+            to.operands = record.a;
+        });
+    }
+    cursor_.set(to);
+    swept_ = std::min(swept_, to.records);
+    labels_.truncate(to.nodes);
   }
 
   // Squeezes out every node that the given handles do not reach; order, values, gradients and

@@ -1,48 +1,45 @@
-# python/burtorch/__init__.py — where the headers and the CMake package are; no bindings yet
+# python/burtorch/__init__.py — the public names
 # SPDX-License-Identifier: MIT
-"""burtorch: a scalar automatic differentiation engine."""
+"""burtorch: gradients of scalar programs on a CPU, fast.
+
+>>> import burtorch as bt
+>>> a, b = bt.Value(-41.0), bt.Value(2.0)
+>>> g = (a + b - (a * b + b**3)) ** 2 / 2
+>>> g.backward()
+>>> g.data, a.grad, b.grad
+(612.5, -35.0, 1050.0)
+"""
 
 from __future__ import annotations
 
-import re
-from importlib import metadata
-from pathlib import Path
+from typing import Any
 
-__all__ = ["__version__", "get_cmake_dir", "get_include"]
+from ._paths import __version__, get_cmake_dir, get_include
 
-_SOURCE_INCLUDE = Path(__file__).resolve().parents[2] / "include"
+try:
+    from . import _core
+except ImportError as _error:
+    # The headers can be found from a source tree in which nothing was compiled.
+    if _error.name != "burtorch._cpu" and "_cpu" not in str(_error):
+        raise
 
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ImportError(f"burtorch.{name}: the extension is not compiled; use `pip install .`")
 
-def _version() -> str:
-    try:
-        return metadata.version("burtorch")
-    except metadata.PackageNotFoundError:
-        pass
-    try:
-        config = (_SOURCE_INCLUDE / "burtorch" / "config.hpp").read_text(encoding="utf-8")
-    except OSError:
-        return "0+unknown"
-    return ".".join(re.findall(r"#define BURTORCH_VERSION_(?:MAJOR|MINOR|PATCH)\s+(\d+)", config))
+    __all__ = ["__version__", "get_cmake_dir", "get_include"]
+else:
+    from ._core import *  # noqa: F403
+    from .transforms import GradientError, check_grad, grad, value_and_grad
 
-
-def get_include() -> str:
-    """Return the directory to give to a C++ compiler with -I."""
-    for root in (*(Path(folder) / "include" for folder in __path__), _SOURCE_INCLUDE):
-        if (root / "burtorch.h").is_file():
-            return str(root)
-    raise FileNotFoundError("the burtorch headers are not beside this package; install it with pip")
-
-
-def get_cmake_dir() -> str:
-    """Return the directory to give to CMake as burtorch_DIR."""
-    for folder in __path__:
-        root = Path(folder) / "share" / "cmake" / "burtorch"
-        if (root / "burtorchConfig.cmake").is_file():
-            return str(root)
-    raise FileNotFoundError(
-        "burtorchConfig.cmake is not beside this package; install it with pip, "
-        "or use add_subdirectory on the source tree"
-    )
-
-
-__version__ = _version()
+    __all__ = [
+        "GradientError",
+        "__version__",
+        "check_grad",
+        "get_cmake_dir",
+        "get_include",
+        "grad",
+        "value_and_grad",
+        *_core.__all__,
+    ]

@@ -14,7 +14,7 @@ from . import __version__, get_cmake_dir, get_include
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="burtorch",
-        description="Tells a build where the burtorch headers are.",
+        description="Gradients of scalar programs, fast.",
         epilog="c++ -std=c++20 -I$(python -m burtorch --includes) main.cpp\n"
         "cmake -Dburtorch_DIR=$(python -m burtorch --cmakedir) -B build",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -24,13 +24,34 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--cmakedir", action="store_true", help="print the folder of burtorchConfig.cmake"
     )
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("demo", help="gradients of the paper's graphs, checked and timed")
+    commands.add_parser("info", help="version, instruction set chosen, compiler")
     return parser
+
+
+def _info() -> None:
+    import platform
+
+    from . import _core, _cpu
+
+    print(f"burtorch {__version__}")
+    print(f"instruction set: {_core.isa} (this processor can run {', '.join(_cpu.supported())})")
+    print(f"compiler: {_core.compiler}")
+    print(f"Python: {platform.python_version()}, headers: {get_include()}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.command == "info":
+        _info()
+        return 0
+    if options.command == "demo":
+        from ._demo import run
+
+        return run()
     if not (options.includes or options.cmakedir):
         parser.print_help()
         return 0

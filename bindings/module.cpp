@@ -1,0 +1,28 @@
+// bindings/module.cpp — the extension module: a list of what each file registers
+// SPDX-License-Identifier: MIT
+//
+// The same sources are compiled once per instruction set; BURTORCH_MODULE is the name of this one.
+#include "register.hpp"
+#include "value.hpp"
+
+namespace py = pybind11;
+
+PYBIND11_MODULE(BURTORCH_MODULE, module) {
+  module.doc() = "The compiled part of burtorch; use the package, not this module.";
+  py::register_local_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const burtorch::Error&) {
+      burtorch_python::translateException();
+    } catch (const burtorch_python::TapeIsBusy&) {
+      burtorch_python::translateException();
+    }
+  });
+  burtorch_python::addValue(module.ptr());
+  burtorch_python::registerTape(module);
+#if defined(__VERSION__)
+  module.attr("compiler") = __VERSION__;
+#else
+  module.attr("compiler") = "unknown";
+#endif
+}

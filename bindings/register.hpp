@@ -1,0 +1,15 @@
+// bindings/register.hpp — what module.cpp lists: one function per topic, defined in the file of that name
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include "tape.hpp"
+
+#include <pybind11/pybind11.h>
+
+PYBIND11_DECLARE_HOLDER_TYPE(T, burtorch_python::Ref<T>, true)
+
+namespace burtorch_python {
+
+void registerTape(pybind11::module_& module);
+
+} // namespace burtorch_python

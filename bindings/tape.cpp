@@ -1,0 +1,260 @@
+// bindings/tape.cpp — burtorch.Tape, marks and scopes, views, the current tape, scratch storage
+// SPDX-License-Identifier: MIT
+#include "register.hpp"
+#include "value.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+
+namespace py = pybind11;
+
+namespace burtorch_python {
+
+// ---- the current tape of a thread -----------------------------------------------------------------
+
+namespace {
+
+std::vector<Ref<AnyTape>>& tapeStack() {
+  static thread_local std::vector<Ref<AnyTape>> stack; // the bottom one is made on first use
+  return stack;
+}
+
+template <class F> decltype(auto) withDType(const std::string& name, F&& f) {
+#define BURTORCH_DTYPE(dtype, type)                                                                \
+  if (name == #dtype) return f(type{}, DType::dtype);
+  BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  std::string known;
+#define BURTORCH_DTYPE(dtype, type) known += std::string(known.empty() ? "" : ", ") + #dtype;
+  BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  throw py::value_error("unknown dtype '" + name + "'; there are " + known);
+}
+
+const char* nameOf(DType dtype) {
+  switch (dtype) {
+#define BURTORCH_DTYPE(name, type)                                                                 \
+  case DType::name:                                                                                \
+    return #name;
+    BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  }
+  return "";
+}
+
+Ref<AnyTape> makeTape(const std::string& dtype, std::optional<py::ssize_t> capacity) {
+  if (capacity && *capacity < 0)
+    throw py::value_error("capacity is a number of nodes and can't be negative: " +
+                          std::to_string(*capacity));
+  return withDType(dtype, [&]<class T>(T, DType code) {
+    return Ref<AnyTape>(new TapeOf<T>(code, static_cast<std::size_t>(capacity.value_or(0))));
+  });
+}
+
+} // namespace
+
+AnyTape& currentTape() {
+  auto& stack = tapeStack();
+  if (stack.empty()) [[unlikely]]
+    stack.push_back(makeTape("float64", std::nullopt));
+  return *stack.back();
+}
+
+void enterTape(AnyTape& tape) {
+  if (tapeStack().empty()) currentTape();
+  tapeStack().emplace_back(&tape);
+}
+
+void leaveTape(AnyTape& tape) {
+  auto& stack = tapeStack();
+  if (stack.size() < 2 || stack.back().get() != &tape)
+    throw std::runtime_error("tapes must be left in the reverse of the order they were entered");
+  stack.pop_back();
+}
+
+// ---- marks and views ------------------------------------------------------------------------------
+
+namespace {
+
+void demandIdle(const AnyTape& tape) {
+  if (tape.busy) throw TapeIsBusy();
+}
+
+// A position on a tape. While Python holds one, the tape does not compact itself.
+class Mark {
+public:
+  explicit Mark(AnyTape& tape) : tape_(&tape) {
+    ++tape.marks;
+    visit(tape, [&]<class T>(TapeOf<T>& t) {
+      position_ = new typename TapeOf<T>::Tape::Mark(t.tape.mark());
+    });
+  }
+  Mark(const Mark&) = delete;
+  Mark& operator=(const Mark&) = delete;
+  ~Mark() {
+    --tape_->marks;
+    visit(*tape_, [&]<class T>(TapeOf<T>&) {
+      delete static_cast<typename TapeOf<T>::Tape::Mark*>(position_);
+    });
+  }
+  void rewind(AnyTape& tape) const {
+    demandIdle(tape);
+    if (&tape != tape_.get()) throw py::value_error("the mark is of another tape");
+    visit(tape, [&]<class T>(TapeOf<T>& t) {
+      t.tape.rewind(*static_cast<typename TapeOf<T>::Tape::Mark*>(position_));
+      t.forgetValuesFrom(t.tape.size());
+    });
+  }
+
+private:
+  Ref<AnyTape> tape_;
+  void* position_ = nullptr;
+};
+
+// with tape.scope(): what is recorded inside is forgotten at the end.
+class Scope {
+public:
+  explicit Scope(AnyTape& tape) : tape_(&tape) {}
+  Ref<AnyTape> enter() {
+    mark_ = std::make_unique<Mark>(*tape_);
+    enterTape(*tape_);
+    return tape_;
+  }
+  void exit() {
+    leaveTape(*tape_);
+    mark_->rewind(*tape_);
+    mark_.reset();
+  }
+
+private:
+  Ref<AnyTape> tape_;
+  std::unique_ptr<Mark> mark_;
+};
+
+// A NumPy array over one of the tape's columns. It owns a share of the memory: it stays valid when the
+// tape grows out of it or dies, though it then shows what was, not what is.
+template <class T> py::array view(std::span<T> column) {
+  if (column.empty()) return py::array_t<T>(0);
+  SharedMemory::retain(column.data());
+  const py::capsule owner(column.data(), [](void* block) { SharedMemory::release(block, 0); });
+  return py::array_t<T>(static_cast<py::ssize_t>(column.size()), column.data(), owner);
+}
+
+template <class F> auto onTape(const F& f) {
+  return [f](AnyTape& any) {
+    return visit(any, [&]<class T>(TapeOf<T>& t) {
+      demandIdle(t);
+      return f(t);
+    });
+  };
+}
+
+// ---- scratch storage ------------------------------------------------------------------------------
+
+// The lists of backward_with_scratch_storage, allocated once.
+struct Scratch {
+  explicit Scratch(py::ssize_t capacity) {
+    if (capacity < 0)
+      throw py::value_error("capacity can't be negative: " + std::to_string(capacity));
+    for (auto* list : {&order, &leaves, &stack}) list->reserve(static_cast<std::size_t>(capacity));
+  }
+  std::vector<std::uint32_t> order, leaves, stack;
+};
+
+void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
+  if (!isValue(root.ptr()))
+    throw py::type_error(std::string("backward needs a Value, not ") +
+                         Py_TYPE(root.ptr())->tp_name);
+  const auto* const value = reinterpret_cast<PyValue*>(root.ptr());
+  visit(*value->tape, [&]<class T>(TapeOf<T>& t) {
+    demandIdle(t);
+    const auto v = value->as<T>();
+    if (reuse)
+      bt::backwardWithScratchStorage<bt::Reuse::orderAndLeaves>(v, scratch.order, scratch.leaves,
+                                                                scratch.stack);
+    else bt::backwardWithScratchStorage(v, scratch.order, scratch.leaves, scratch.stack);
+  });
+}
+
+} // namespace
+
+void registerTape(py::module_& module) {
+  py::class_<AnyTape, Ref<AnyTape>> tape(
+      module, "Tape", "Numbers and the operations that made them, in flat arrays.");
+  py::class_<Mark>(module, "Mark", "A position on a tape, to rewind to.");
+  py::class_<Scope>(module, "Scope", "Forgets at its end what was recorded inside.")
+      .def("__enter__", &Scope::enter)
+      .def("__exit__", [](Scope& scope, const py::args&) { scope.exit(); });
+  py::class_<Scratch>(module, "Scratch", "Lists for backward_with_scratch_storage, allocated once.")
+      .def(py::init<py::ssize_t>(), py::arg("capacity"))
+      .def_property_readonly(
+          "order", [](const Scratch& s) { return s.order; },
+          "Records visited last, newest first, as distances from the root's.")
+      .def_property_readonly(
+          "leaves", [](const Scratch& s) { return s.leaves; },
+          "Indices of the leaves the last root depends on.");
+
+  tape.def(py::init(&makeTape), py::arg("dtype") = "float64", py::arg("capacity") = py::none(),
+           "An empty tape; capacity reserves memory for that many nodes.")
+      .def("__len__", onTape([](auto& t) { return t.tape.size(); }))
+      .def("__bool__", [](AnyTape&) { return true; })
+      .def("__repr__",
+           [](AnyTape& any) {
+             return visit(any, [&](auto& t) {
+               return std::string("Tape(dtype='") + nameOf(any.dtype) + "', " +
+                      std::to_string(t.tape.size()) + " nodes)";
+             });
+           })
+      .def("__enter__",
+           [](AnyTape& any) {
+             enterTape(any);
+             return Ref<AnyTape>(&any);
+           })
+      .def("__exit__", [](AnyTape& any, const py::args&) { leaveTape(any); })
+      .def_property_readonly("dtype", [](AnyTape& any) { return nameOf(any.dtype); })
+      .def_property_readonly("nbytes", onTape([]<class T>(TapeOf<T>& t) {
+                               const auto c = t.tape.capacity();
+                               return TapeOf<T>::Tape::bytesFor(c);
+                             }),
+                             "Bytes of memory reserved by the tape's arrays.")
+      .def_property_readonly("values", onTape([](auto& t) { return view(t.tape.values()); }),
+                             "All values as a NumPy array, without a copy.")
+      .def_property_readonly("grads", onTape([](auto& t) { return view(t.tape.grads()); }),
+                             "All gradients as a NumPy array, without a copy.")
+      .def(
+          "mark", [](AnyTape& any) { return std::make_unique<Mark>(any); }, "The present position.")
+      .def(
+          "rewind", [](AnyTape& any, const Mark& mark) { mark.rewind(any); }, py::arg("mark"),
+          "Forget everything recorded since the mark; Values made since raise from now on.")
+      .def(
+          "scope", [](AnyTape& any) { return std::make_unique<Scope>(any); },
+          "with tape.scope(): what is recorded inside is forgotten at the end.")
+      .def("collect", onTape([](auto& t) { t.collect(); }), "Compact to what live Values reach.")
+      .def("zero_grad", onTape([](auto& t) { t.tape.zeroGrad(); }), "Set all gradients to 0.");
+
+  module.def(
+      "current_tape", [] { return Ref<AnyTape>(&currentTape()); },
+      "The tape on which this thread's new Values begin.");
+  module.def(
+      "zero_grad", [] { visit(currentTape(), [](auto& t) { demandIdle(t), t.tape.zeroGrad(); }); },
+      "Set all gradients on the current tape to 0.");
+  module.def(
+      "backward",
+      [](const py::object& root) {
+        if (!isValue(root.ptr()))
+          throw py::type_error(std::string("backward needs a Value, not ") +
+                               Py_TYPE(root.ptr())->tp_name);
+        root.attr("backward")();
+      },
+      py::arg("root"), "Compute the gradients of root by everything it was made from.");
+  module.def("backward_with_scratch_storage", &backwardWithScratch, py::arg("root"),
+             py::arg("scratch"), py::arg("reuse") = false,
+             "The same, visiting only what root reaches, in the memory of scratch. With reuse=True "
+             "the order\n"
+             "found by the call before is taken again: for the same expression, built anew.");
+}
+
+} // namespace burtorch_python

@@ -1,0 +1,177 @@
+// bindings/tape.hpp — a tape as Python sees it: of any dtype, counting its users, compacting itself
+// SPDX-License-Identifier: MIT
+//
+// Every Python Value of a tape stands in the tape's list of live Values, and every node counts its
+// Values. A newest node without Values can't be reached any more, so it is dropped, and those before it
+// likewise: the graph of a function that returns is gone when its local names are. What is left
+// behind in the middle, by programs that rebind names, is squeezed out by collect(). An
+// append first compares the tape's size with a threshold; beyond it the tape compacts itself, and the
+// next threshold is twice what was left, so that the work per append stays constant. While a long call runs without the interpreter's lock the threshold is 0: whoever else touches the
+// tape gets to the same slow path and is told.
+#pragma once
+
+#include "dtypes.hpp"
+#include "shared_memory.hpp"
+
+#include <burtorch/burtorch.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#if !BURTORCH_CHECKS
+#error "the bindings rely on the engine's checks: compile with BURTORCH_CHECKS=1"
+#endif
+
+namespace burtorch_python {
+
+namespace bt = burtorch;
+
+struct PyValue; // value.hpp
+
+class AnyTape {
+public:
+  explicit AnyTape(DType type) : dtype(type) {}
+  virtual ~AnyTape() = default;
+  AnyTape(const AnyTape&) = delete;
+  AnyTape& operator=(const AnyTape&) = delete;
+
+  void retain() { ++references_; }
+  void release() {
+    if (--references_ == 0) delete this;
+  }
+
+  const DType dtype;
+  std::vector<PyValue*> live;              // unordered; each Value knows its place
+  std::vector<std::uint32_t> valuesOfNode; // how many live Values name each node
+  int marks = 0; // positions held by Python: while there are any, nothing moves unasked
+  bool busy = false;
+
+protected:
+  std::size_t threshold_ = 0; // the size from which an append takes the slow path
+
+private:
+  long references_ = 0;
+};
+
+// Counts a reference to a tape; also pybind11's holder.
+template <class T> class Ref {
+public:
+  Ref() = default;
+  explicit Ref(T* tape) : tape_(tape) {
+    if (tape_ != nullptr) tape_->retain();
+  }
+  Ref(const Ref& other) : Ref(other.tape_) {}
+  Ref(Ref&& other) noexcept : tape_(std::exchange(other.tape_, nullptr)) {}
+  Ref& operator=(Ref other) noexcept {
+    std::swap(tape_, other.tape_);
+    return *this;
+  }
+  ~Ref() {
+    if (tape_ != nullptr) tape_->release();
+  }
+  T* get() const { return tape_; }
+  T* operator->() const { return tape_; }
+  T& operator*() const { return *tape_; }
+  explicit operator bool() const { return tape_ != nullptr; }
+
+private:
+  T* tape_ = nullptr;
+};
+
+class TapeIsBusy : public std::runtime_error {
+public:
+  TapeIsBusy() : std::runtime_error("this tape is in use by a long call of another thread") {}
+};
+
+template <class T> class TapeOf final : public AnyTape {
+public:
+  using Scalar = T;
+  using Tape = bt::Tape<T, SharedMemory>;
+  using Value = bt::Value<T, SharedMemory>;
+
+  explicit TapeOf(DType type, std::size_t capacity) : AnyTape(type), tape(bt::reserve(capacity)) {
+    threshold_ = smallest;
+  }
+
+  // To be called before every append, and before the operands' handles are read: they may move.
+  void prepare() {
+    if (tape.size() >= threshold_) [[unlikely]]
+      makeRoom();
+  }
+
+  // Compacts to what live Values reach.
+  void collect();
+
+  // A node has one Value more.
+  void addValue(std::size_t node) {
+    if (node >= valuesOfNode.size()) [[unlikely]]
+      valuesOfNode.resize(tape.capacity().nodes);
+    ++valuesOfNode[node];
+  }
+  // A node has one Value less; newest nodes without any go.
+  void removeValue(std::size_t node) {
+    if (--valuesOfNode[node] == 0 && node + 1 == tape.size() && marks == 0 && !busy) dropUnnamed();
+  }
+  // Nodes were rewound: their Values, if any, are stale and count no more.
+  void forgetValuesFrom(std::size_t node) {
+    if (node < valuesOfNode.size())
+      std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(node), valuesOfNode.end(), 0);
+  }
+
+  // Runs a long function, having given up the interpreter's lock in between if asked to.
+  class Busy {
+  public:
+    explicit Busy(TapeOf& owner) : owner_(owner), threshold_(std::exchange(owner.threshold_, 0)) {
+      owner_.busy = true;
+    }
+    ~Busy() {
+      owner_.busy = false;
+      owner_.threshold_ = threshold_;
+    }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+
+  private:
+    TapeOf& owner_;
+    std::size_t threshold_;
+  };
+
+  Tape tape;
+
+private:
+  // A sweep passes over the garbage below its root, so little of it may gather.
+  static constexpr std::size_t smallest = std::size_t{1} << 8;
+
+  void dropUnnamed() {
+    while (tape.size() != 0 && valuesOfNode[tape.size() - 1] == 0) tape.dropNewest();
+  }
+
+  BURTORCH_COLD void makeRoom() {
+    if (busy) throw TapeIsBusy();
+    if (marks == 0) collect();
+    threshold_ = std::max(smallest, 2 * tape.size());
+  }
+};
+
+// Calls f(TapeOf<T>&) for the tape's dtype.
+template <class F> decltype(auto) visit(AnyTape& any, F&& f) {
+  switch (any.dtype) {
+#define BURTORCH_DTYPE(name, type)                                                                 \
+  case DType::name:                                                                                \
+    return f(static_cast<TapeOf<type>&>(any));
+    BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  }
+  BURTORCH_UNREACHABLE();
+}
+
+// The tape on which this thread's new Values begin.
+AnyTape& currentTape();
+void enterTape(AnyTape& tape);
+void leaveTape(AnyTape& tape);
+
+} // namespace burtorch_python

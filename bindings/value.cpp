@@ -1,0 +1,842 @@
+// bindings/value.cpp — burtorch.Value: number slots, attributes, and the functions of the table
+// SPDX-License-Identifier: MIT
+#include "value.hpp"
+
+#include "register.hpp"
+
+#include <pybind11/pybind11.h>
+
+#include <cctype>
+#include <string>
+#include <vector>
+
+namespace burtorch_python {
+
+// ---- exceptions -----------------------------------------------------------------------------------
+
+namespace {
+
+PyObject* errorBase = nullptr;   // burtorch.Error
+PyObject* staleError = nullptr;  // burtorch.StaleHandleError
+PyObject* tapesError = nullptr;  // burtorch.TapeMismatchError
+PyObject* roomError = nullptr;   // burtorch.CapacityError
+PyObject* numpyScalar = nullptr; // numpy.generic
+
+PyObject* exceptionFor(bt::ErrorKind kind) {
+  switch (kind) {
+  case bt::ErrorKind::capacity:
+    return roomError;
+  case bt::ErrorKind::staleHandle:
+    return staleError;
+  case bt::ErrorKind::differentTapes:
+    return tapesError;
+  case bt::ErrorKind::emptyHandle:
+  case bt::ErrorKind::badArgument:
+    break;
+  }
+  return PyExc_ValueError;
+}
+
+PyObject* typeError(const char* format, PyObject* object) {
+  PyErr_Format(PyExc_TypeError, format, Py_TYPE(object)->tp_name);
+  return nullptr;
+}
+
+} // namespace
+
+void translateException() {
+  try {
+    throw;
+  } catch (pybind11::error_already_set& error) {
+    error.restore();
+  } catch (const bt::Error& error) {
+    PyErr_SetString(exceptionFor(error.kind()), error.what());
+  } catch (const TapeIsBusy& error) {
+    PyErr_SetString(errorBase, error.what());
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+}
+
+bool asNumber(PyObject* object, double& number) {
+  if (PyFloat_CheckExact(object)) {
+    number = PyFloat_AS_DOUBLE(object);
+    return true;
+  }
+  if (PyLong_Check(object)) {
+    number = PyLong_AsDouble(object);
+    return !(number == -1.0 && PyErr_Occurred());
+  }
+  if (PyFloat_Check(object)) {
+    number = PyFloat_AS_DOUBLE(object);
+    return true;
+  }
+  const int scalar = PyObject_IsInstance(object, numpyScalar);
+  if (scalar <= 0) return false;
+  number = PyFloat_AsDouble(object);
+  return !(number == -1.0 && PyErr_Occurred());
+}
+
+// ---- life of a Value ------------------------------------------------------------------------------
+
+namespace {
+
+// Values come and go by the million; the last few hundred that went are kept for those that come.
+constexpr std::size_t maxFree = 512;
+PyValue* freeValues[maxFree];
+std::size_t freeCount = 0;
+
+void removeFromLive(PyValue* value) {
+  auto& live = value->tape->live;
+  PyValue* const last = live.back();
+  live[value->slot] = last;
+  last->slot = value->slot;
+  live.pop_back();
+}
+
+void deallocate(PyObject* self) {
+  auto* const value = reinterpret_cast<PyValue*>(self);
+  if (value->tape != nullptr) {
+    removeFromLive(value);
+    visit(*value->tape, [&]<class T>(TapeOf<T>& t) {
+      const auto v = value->as<T>();
+      if (v.isAlive()) t.removeValue(v.sysGetRawNodeIndex());
+    });
+    value->tape->release();
+  }
+  if (freeCount < maxFree) freeValues[freeCount++] = value;
+  else PyObject_Free(self);
+}
+
+} // namespace
+
+template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>::Value& v) {
+  PyValue* value;
+  if (freeCount != 0) {
+    value = freeValues[--freeCount];
+    _Py_NewReference(reinterpret_cast<PyObject*>(value)); // its type is still set
+  } else {
+    value = PyObject_New(PyValue, &valueType);
+    if (value == nullptr) return nullptr;
+  }
+  value->tape = nullptr;
+  value->slot = static_cast<std::uint32_t>(tape.live.size());
+  value->set(v);
+  try {
+    tape.live.push_back(value);
+    tape.addValue(v.sysGetRawNodeIndex());
+  } catch (...) {
+    Py_DECREF(value);
+    throw;
+  }
+  value->tape = &tape;
+  tape.retain();
+  return reinterpret_cast<PyObject*>(value);
+}
+
+#define BURTORCH_DTYPE(name, type)                                                                 \
+  template PyObject* newValue<type>(TapeOf<type>&, const TapeOf<type>::Value&);
+BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+
+template <class T> void TapeOf<T>::collect() {
+  if (busy) throw TapeIsBusy();
+  std::vector<Value> handles;
+  std::vector<PyValue*> owners;
+  handles.reserve(live.size());
+  owners.reserve(live.size());
+  for (PyValue* value : live) {
+    const Value v = value->as<T>();
+    if (!v.isAlive()) continue; // rewound: nothing to keep, and it goes on raising
+    handles.push_back(v);
+    owners.push_back(value);
+  }
+  tape.collect(handles);
+  forgetValuesFrom(0);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    owners[i]->set(handles[i]);
+    addValue(handles[i].sysGetRawNodeIndex());
+  }
+}
+
+#define BURTORCH_DTYPE(name, type) template void TapeOf<type>::collect();
+BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+
+namespace {
+
+PyValue* asValue(PyObject* object) { return reinterpret_cast<PyValue*>(object); }
+
+template <class T> T narrow(double x) { return static_cast<T>(x); }
+
+// Value(data, name=None): a leaf on the current tape.
+PyObject* create(PyTypeObject*, PyObject* args, PyObject* keywords) {
+  static const char* names[] = {"data", "name", nullptr};
+  PyObject* data = nullptr;
+  PyObject* name = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O:Value", const_cast<char**>(names), &data,
+                                   &name))
+    return nullptr;
+  return guarded([&]() -> PyObject* {
+    double number = 0;
+    if (!asNumber(data, number)) {
+      if (PyErr_Occurred()) return nullptr;
+      return typeError("Value() takes a number, not %.100s", data);
+    }
+    PyObject* const value = visit(currentTape(), [&]<class T>(TapeOf<T>& t) {
+      t.prepare();
+      return newValue(t, typename TapeOf<T>::Value(t.tape, narrow<T>(number)));
+    });
+    if (value != nullptr && name != Py_None && PyObject_SetAttrString(value, "name", name) != 0) {
+      Py_DECREF(value);
+      return nullptr;
+    }
+    return value;
+  });
+}
+
+PyObject* createQuickly(PyObject* type, PyObject* const* args, std::size_t count, PyObject* names) {
+  if (PyVectorcall_NARGS(count) == 1 && names == nullptr && PyFloat_Check(args[0]))
+    return guarded([&]() -> PyObject* {
+      return visit(currentTape(), [&]<class T>(TapeOf<T>& t) {
+        t.prepare();
+        return newValue(t,
+                        typename TapeOf<T>::Value(t.tape, narrow<T>(PyFloat_AS_DOUBLE(args[0]))));
+      });
+    });
+  const auto positional = PyVectorcall_NARGS(count);
+  PyObject* const tuple = PyTuple_New(positional);
+  if (tuple == nullptr) return nullptr;
+  for (Py_ssize_t i = 0; i < positional; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(tuple, i, args[i]);
+  }
+  PyObject* keywords = nullptr;
+  if (names != nullptr) {
+    keywords = PyDict_New();
+    for (Py_ssize_t i = 0; keywords != nullptr && i < PyTuple_GET_SIZE(names); ++i)
+      if (PyDict_SetItem(keywords, PyTuple_GET_ITEM(names, i), args[positional + i]) != 0)
+        Py_CLEAR(keywords);
+    if (keywords == nullptr) {
+      Py_DECREF(tuple);
+      return nullptr;
+    }
+  }
+  PyObject* const value = create(reinterpret_cast<PyTypeObject*>(type), tuple, keywords);
+  Py_DECREF(tuple);
+  Py_XDECREF(keywords);
+  return value;
+}
+
+// ---- operations -----------------------------------------------------------------------------------
+
+template <class O> PyObject* unary(PyObject* x) {
+  return guarded([&] {
+    return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>& t) {
+      t.prepare();
+      return newValue(t, bt::apply<O>(asValue(x)->template as<T>()));
+    });
+  });
+}
+
+// Either operand may be a number; anything else is left to the other side to handle.
+template <class O> PyObject* binary(PyObject* x, PyObject* y) {
+  return guarded([&]() -> PyObject* {
+    if (isValue(x) && isValue(y)) {
+      if (asValue(x)->tape != asValue(y)->tape) {
+        PyErr_SetString(tapesError, "the operands live on two different tapes");
+        return nullptr;
+      }
+      return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>& t) {
+        t.prepare();
+        return newValue(t,
+                        bt::apply<O>(asValue(x)->template as<T>(), asValue(y)->template as<T>()));
+      });
+    }
+    double number = 0;
+    if (!asNumber(isValue(x) ? y : x, number)) {
+      if (PyErr_Occurred()) return nullptr;
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+    return visit(*asValue(isValue(x) ? x : y)->tape, [&]<class T>(TapeOf<T>& t) {
+      t.prepare();
+      if (isValue(x))
+        return newValue(t, bt::apply<O>(asValue(x)->template as<T>(), narrow<T>(number)));
+      return newValue(t, bt::apply<O>(narrow<T>(number), asValue(y)->template as<T>()));
+    });
+  });
+}
+
+// x ** y; the powers that people write most have operations of their own.
+PyObject* power(PyObject* x, PyObject* y, PyObject* modulus) {
+  if (modulus != Py_None) {
+    PyErr_SetString(PyExc_TypeError, "pow() of a Value takes no modulus");
+    return nullptr;
+  }
+  double exponent = 0;
+  if (isValue(x) && !isValue(y) && asNumber(y, exponent)) {
+    if (exponent == 2) return unary<bt::op::Sqr>(x);
+    if (exponent == 3) return unary<bt::op::Cub>(x);
+    if (exponent == -1) return unary<bt::op::Inv>(x);
+  }
+  if (PyErr_Occurred()) return nullptr;
+  return binary<bt::op::BinaryPow>(x, y);
+}
+
+PyObject* positive(PyObject* x) {
+  Py_INCREF(x);
+  return x;
+}
+
+template <class T> double number(const typename TapeOf<T>::Value& v) {
+  return static_cast<double>(v.dataCopy());
+}
+
+PyObject* refuseFloat(PyObject*) {
+  PyErr_SetString(PyExc_TypeError,
+                  "float() of a Value, and so the functions of math, would cut the graph "
+                  "silently; use .data for the number, or burtorch's function of that name");
+  return nullptr;
+}
+
+int isNonZero(PyObject* x) {
+  PyObject* const answer = guarded([&] {
+    return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>&) {
+      return PyBool_FromLong(number<T>(asValue(x)->template as<T>()) != 0);
+    });
+  });
+  if (answer == nullptr) return -1;
+  Py_DECREF(answer);
+  return answer == Py_True;
+}
+
+// Orders by value; == and != stay with identity, like the hash.
+PyObject* compare(PyObject* x, PyObject* y, int operation) {
+  if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;
+  return guarded([&]() -> PyObject* {
+    const auto read = [](PyObject* value) {
+      return visit(*asValue(value)->tape, [&]<class T>(TapeOf<T>&) {
+        return number<T>(asValue(value)->template as<T>());
+      });
+    };
+    double right = 0;
+    if (isValue(y)) right = read(y);
+    else if (!asNumber(y, right)) {
+      if (PyErr_Occurred()) return nullptr;
+      Py_RETURN_NOTIMPLEMENTED;
+    }
+    const double left = read(x);
+    Py_RETURN_RICHCOMPARE(left, right, operation);
+  });
+}
+
+// ---- attributes -----------------------------------------------------------------------------------
+
+template <class F> PyObject* withValue(PyObject* self, const F& f) {
+  return guarded([&]() -> PyObject* {
+    return visit(*asValue(self)->tape, [&]<class T>(TapeOf<T>& t) -> PyObject* {
+      return f(t, asValue(self)->template as<T>());
+    });
+  });
+}
+
+PyObject* getData(PyObject* self, void*) {
+  return withValue(self,
+                   [](auto&, const auto& v) { return PyFloat_FromDouble(double(v.dataCopy())); });
+}
+PyObject* getGrad(PyObject* self, void*) {
+  return withValue(self,
+                   [](auto&, const auto& v) { return PyFloat_FromDouble(double(v.gradCopy())); });
+}
+
+template <bool isGrad> int setNumber(PyObject* self, PyObject* value, void*) {
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_AttributeError,
+                    "a Value always has data and grad; they can't be deleted");
+    return -1;
+  }
+  double x = 0;
+  if (!asNumber(value, x)) {
+    if (!PyErr_Occurred())
+      typeError(isGrad ? "grad is a number, not %.100s" : "data is a number, not %.100s", value);
+    return -1;
+  }
+  PyObject* const done = withValue(self, [&]<class T>(TapeOf<T>& t, const auto& v) {
+    if (t.busy) throw TapeIsBusy();
+    if constexpr (isGrad) v.setGrad(narrow<T>(x));
+    else v.setData(narrow<T>(x));
+    return Py_None;
+  });
+  return done == nullptr ? -1 : 0;
+}
+
+PyObject* getIndex(PyObject* self, void*) {
+  return withValue(self, [](auto&, const auto& v) {
+    v.check();
+    return PyLong_FromUnsignedLong(v.sysGetRawNodeIndex());
+  });
+}
+
+std::string snakeCase(const char* camelCase) {
+  std::string out;
+  for (const char* c = camelCase; *c != 0; ++c) {
+    if (std::isupper(static_cast<unsigned char>(*c))) {
+      out += '_';
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+    } else {
+      out += *c;
+    }
+  }
+  return out == "logarithm" ? "log" : out;
+}
+
+PyObject* getOp(PyObject* self, void*) {
+  return withValue(self, [](auto&, const auto& v) {
+    return PyUnicode_FromString(snakeCase(bt::namesOf(v.operation()).function).c_str());
+  });
+}
+
+// The operands in order: Values, and floats for plain numbers.
+PyObject* getArgs(PyObject* self, void*) {
+  return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
+    v.check();
+    const std::size_t r = t.tape.recordOf(v.sysGetRawNodeIndex());
+    if (r == t.tape.records().size()) return PyTuple_New(0);
+    const auto record = t.tape.records()[r];
+    pybind11::list args;
+    const auto addNode = [&](std::size_t node) {
+      args.append(pybind11::reinterpret_steal<pybind11::object>(
+          newValue(t, TapeOf<T>::Value::at(t.tape, node))));
+    };
+    const auto addNumber = [&](std::size_t place) {
+      args.append(double(t.tape.constants()[place]));
+    };
+    if (bt::op::operandsOf(record.code()) == bt::op::Operands::b) addNumber(record.a);
+    t.tape.forEachOperand(record, addNode);
+    if (bt::op::operandsOf(record.code()) == bt::op::Operands::a) {
+      if (record.form() == bt::Form::nodeNumber) addNumber(record.b);
+      if (record.operation() == bt::Op::eClamp) addNumber(record.b), addNumber(record.b + 1u);
+    }
+    return pybind11::tuple(args).release().ptr();
+  });
+}
+
+PyObject* getName(PyObject* self, void*) {
+  return withValue(self, [](auto&, const auto& v) -> PyObject* {
+    const std::string label = v.label();
+    if (label.empty()) Py_RETURN_NONE;
+    return PyUnicode_DecodeUTF8(label.data(), static_cast<Py_ssize_t>(label.size()), "replace");
+  });
+}
+int setName(PyObject* self, PyObject* value, void*) {
+  const char* text = "";
+  if (value != nullptr && value != Py_None) {
+    if (!PyUnicode_Check(value)) {
+      typeError("name is a str or None, not %.100s", value);
+      return -1;
+    }
+    text = PyUnicode_AsUTF8(value);
+    if (text == nullptr) return -1;
+  }
+  PyObject* const done = withValue(self, [&](auto&, const auto& v) {
+    v.setLabel(text);
+    return Py_None;
+  });
+  return done == nullptr ? -1 : 0;
+}
+
+PyObject* getTape(PyObject* self, void*) {
+  return guarded([&] { return pybind11::cast(Ref<AnyTape>(asValue(self)->tape)).release().ptr(); });
+}
+
+PyObject* represent(PyObject* self) {
+  return withValue(self, [](auto&, const auto& v) -> PyObject* {
+    PyObject* const data = PyFloat_FromDouble(double(v.dataCopy()));
+    PyObject* const grad = PyFloat_FromDouble(double(v.gradCopy()));
+    PyObject* const text =
+        data && grad ? PyUnicode_FromFormat("Value(data=%R, grad=%R)", data, grad) : nullptr;
+    Py_XDECREF(data);
+    Py_XDECREF(grad);
+    return text;
+  });
+}
+
+// A stale Value still has a repr: debuggers and tracebacks ask for it.
+PyObject* safeRepresent(PyObject* self) {
+  PyObject* const text = represent(self);
+  if (text != nullptr || !PyErr_ExceptionMatches(staleError)) return text;
+  PyErr_Clear();
+  return PyUnicode_FromString("<stale Value: its node was rewound>");
+}
+
+// ---- methods --------------------------------------------------------------------------------------
+
+// Sweeps of more records than this give up the interpreter's lock and listen for Ctrl-C.
+constexpr std::size_t longSweep = std::size_t{1} << 17;
+
+PyObject* backwardOf(PyObject* self, PyObject*) {
+  return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
+    if (t.busy) throw TapeIsBusy();
+    if (t.tape.records().size() < longSweep) {
+      bt::backward(v);
+      Py_RETURN_NONE;
+    }
+    const typename TapeOf<T>::Busy busy(t);
+    bool finished = false;
+    {
+      const pybind11::gil_scoped_release unlocked;
+      finished = bt::backwardUntil(
+          v,
+          [] {
+            const pybind11::gil_scoped_acquire locked;
+            return PyErr_CheckSignals() != 0;
+          },
+          longSweep);
+    }
+    if (!finished) return nullptr;
+    Py_RETURN_NONE;
+  });
+}
+
+PyObject* copySelf(PyObject* self, PyObject*) { return positive(self); }
+
+PyObject* leafLike(PyObject* self) {
+  return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
+    const T data = v.dataCopy(), grad = v.gradCopy();
+    const std::string label = v.label();
+    t.prepare();
+    const typename TapeOf<T>::Value leaf(t.tape, data);
+    leaf.setGrad(grad);
+    if (!label.empty()) leaf.setLabel(label);
+    return newValue(t, leaf);
+  });
+}
+PyObject* deepCopy(PyObject* self, PyObject*) { return leafLike(self); }
+
+// Pickles as a leaf: the graph stays behind (tapes are saved as a whole).
+PyObject* reduceForPickle(PyObject* self, PyObject*) {
+  PyObject* const data = getData(self, nullptr);
+  PyObject* const name = data ? getName(self, nullptr) : nullptr;
+  PyObject* const reduced =
+      name ? Py_BuildValue("O(OO)", reinterpret_cast<PyObject*>(&valueType), data, name) : nullptr;
+  Py_XDECREF(data);
+  Py_XDECREF(name);
+  return reduced;
+}
+
+PyObject* formatValue(PyObject* self, PyObject* specification) {
+  if (PyUnicode_Check(specification) && PyUnicode_GET_LENGTH(specification) == 0)
+    return safeRepresent(self);
+  PyObject* const data = getData(self, nullptr);
+  if (data == nullptr) return nullptr;
+  PyObject* const text = PyObject_Format(data, specification);
+  Py_DECREF(data);
+  return text;
+}
+
+template <class O> PyObject* unaryMethod(PyObject* self, PyObject*) { return unary<O>(self); }
+
+// burtorch.exp(x) and the like: of a Value, or of a plain number, which gives a plain number.
+template <class O> PyObject* unaryFunction(PyObject*, PyObject* x) {
+  if (isValue(x)) return unary<O>(x);
+  double plain = 0;
+  if (asNumber(x, plain)) return PyFloat_FromDouble(O::forward(plain));
+  if (PyErr_Occurred()) return nullptr;
+  return typeError("expected a Value or a number, not %.100s", x);
+}
+
+bool checkCount(Py_ssize_t got, Py_ssize_t want) {
+  if (got == want) return true;
+  PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", want, got);
+  return false;
+}
+
+template <class O> PyObject* binaryFunction(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (!checkCount(count, 2)) return nullptr;
+  if (!isValue(args[0]) && !isValue(args[1])) {
+    double x = 0, y = 0;
+    if (asNumber(args[0], x) && asNumber(args[1], y)) return PyFloat_FromDouble(O::forward(x, y));
+    if (PyErr_Occurred()) return nullptr;
+    return typeError("expected Values or numbers, not %.100s",
+                     asNumber(args[0], x) ? args[1] : args[0]);
+  }
+  PyObject* const z = binary<O>(args[0], args[1]);
+  if (z != Py_NotImplemented) return z;
+  Py_DECREF(z);
+  return typeError("expected Values or numbers, not %.100s", isValue(args[0]) ? args[1] : args[0]);
+}
+
+template <class O> PyObject* clippedFunction(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (!checkCount(count, 3)) return nullptr;
+  if (!isValue(args[0])) return typeError("expected a Value first, not %.100s", args[0]);
+  double lo = 0, hi = 0;
+  if (!asNumber(args[1], lo) || !asNumber(args[2], hi)) {
+    if (PyErr_Occurred()) return nullptr;
+    return typeError("expected numbers as bounds, not %.100s",
+                     asNumber(args[1], lo) ? args[2] : args[1]);
+  }
+  return withValue(args[0], [&]<class T>(TapeOf<T>& t, const auto&) {
+    t.prepare();
+    return newValue(t,
+                    bt::apply<O>(asValue(args[0])->template as<T>(), narrow<T>(lo), narrow<T>(hi)));
+  });
+}
+
+// A sequence of Values of one tape, kept alive while it is used.
+class Operands {
+public:
+  explicit Operands(PyObject* iterable)
+      : fast_(PySequence_Fast(iterable, "expected Values, or one sequence of Values")) {}
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
+  ~Operands() { Py_XDECREF(fast_); }
+
+  // False with a Python error set if it is not what it should be. Numbers become leaves.
+  bool check(AnyTape*& tape) const {
+    if (fast_ == nullptr) return false;
+    for (Py_ssize_t i = 0; i < size(); ++i) {
+      PyObject* const item = PySequence_Fast_GET_ITEM(fast_, i);
+      if (!isValue(item)) {
+        typeError("expected Values, not %.100s", item);
+        return false;
+      }
+      if (tape != nullptr && asValue(item)->tape != tape) {
+        PyErr_SetString(tapesError, "the operands live on two different tapes");
+        return false;
+      }
+      tape = asValue(item)->tape;
+    }
+    return true;
+  }
+  Py_ssize_t size() const { return PySequence_Fast_GET_SIZE(fast_); }
+  template <class T> std::vector<typename TapeOf<T>::Value> values() const {
+    std::vector<typename TapeOf<T>::Value> out;
+    out.reserve(static_cast<std::size_t>(size()));
+    for (Py_ssize_t i = 0; i < size(); ++i)
+      out.push_back(asValue(PySequence_Fast_GET_ITEM(fast_, i))->as<T>());
+    return out;
+  }
+
+private:
+  PyObject* fast_;
+};
+
+// An operation on checked sequences: on their tape, or on the current one if they are empty.
+template <class F> PyObject* onTapeOf(AnyTape* tape, const F& f) {
+  return guarded([&]() -> PyObject* {
+    return visit(tape != nullptr ? *tape : currentTape(), [&]<class T>(TapeOf<T>& t) -> PyObject* {
+      t.prepare();
+      const bt::TapeScope<typename TapeOf<T>::Tape> scope(t.tape);
+      return f(t);
+    });
+  });
+}
+
+// reduce_sum(values) or reduce_sum(a, b, c).
+PyObject* packedOperands(PyObject* const* args, Py_ssize_t count) {
+  if (count == 1 && !isValue(args[0])) {
+    Py_INCREF(args[0]);
+    return args[0];
+  }
+  PyObject* const tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple != nullptr && i < count; ++i) {
+    Py_INCREF(args[i]);
+    PyTuple_SET_ITEM(tuple, i, args[i]);
+  }
+  return tuple;
+}
+
+template <class O> PyObject* reduction(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyObject* const packed = packedOperands(args, count);
+  if (packed == nullptr) return nullptr;
+  const Operands x(packed);
+  Py_DECREF(packed);
+  AnyTape* tape = nullptr;
+  if (!x.check(tape)) return nullptr;
+  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
+    return newValue(t, bt::apply<O>(x.template values<T>()));
+  });
+}
+
+PyObject* meanAndMeanSquares(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  PyObject* const packed = packedOperands(args, count);
+  if (packed == nullptr) return nullptr;
+  const Operands x(packed);
+  Py_DECREF(packed);
+  AnyTape* tape = nullptr;
+  if (!x.check(tape)) return nullptr;
+  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) -> PyObject* {
+    const auto [mean, meanSquares] = bt::reduceMeanAndMeanSquares(x.template values<T>());
+    PyObject* const first = newValue(t, mean);
+    PyObject* const second = newValue(t, meanSquares);
+    return Py_BuildValue("NN", first, second);
+  });
+}
+
+template <class O> PyObject* product(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (!checkCount(count, O::hasBias ? 3 : 2)) return nullptr;
+  const Operands x(args[0]), y(args[1]);
+  AnyTape* tape = nullptr;
+  if (!x.check(tape) || !y.check(tape)) return nullptr;
+  if constexpr (O::hasBias) {
+    if (!isValue(args[2])) return typeError("expected a Value as bias, not %.100s", args[2]);
+    if (tape != nullptr && asValue(args[2])->tape != tape) {
+      PyErr_SetString(tapesError, "the operands live on two different tapes");
+      return nullptr;
+    }
+    tape = asValue(args[2])->tape;
+  }
+  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
+    if constexpr (O::hasBias)
+      return newValue(t, bt::apply<O>(x.template values<T>(), y.template values<T>(),
+                                      asValue(args[2])->template as<T>()));
+    else return newValue(t, bt::apply<O>(x.template values<T>(), y.template values<T>()));
+  });
+}
+
+// ---- tables ---------------------------------------------------------------------------------------
+
+template <class Function> PyCFunction erased(Function* function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+const char* keep(const std::string& text) { return (new std::string(text))->c_str(); }
+
+std::vector<PyMethodDef>& methods() {
+  static std::vector<PyMethodDef> all = [] {
+    std::vector<PyMethodDef> m{
+        {"backward", backwardOf, METH_NOARGS,
+         "Compute the gradients of this Value by everything it was made from."},
+        {"__copy__", copySelf, METH_NOARGS, nullptr},
+        {"__deepcopy__", deepCopy, METH_O, nullptr},
+        {"__reduce__", reduceForPickle, METH_NOARGS, nullptr},
+        {"__format__", formatValue, METH_O, nullptr},
+    };
+#define BURTORCH_METHOD(Name, function)                                                            \
+  m.push_back({keep(snakeCase(#function)), unaryMethod<bt::op::Name>, METH_NOARGS,                 \
+               "This operation on the Value."});
+    BURTORCH_UNARY_OPERATIONS(BURTORCH_METHOD)
+#undef BURTORCH_METHOD
+    m.push_back({nullptr, nullptr, 0, nullptr});
+    return m;
+  }();
+  return all;
+}
+
+std::vector<PyMethodDef>& functions() {
+  static std::vector<PyMethodDef> all = [] {
+    std::vector<PyMethodDef> f{
+        {"reduce_mean_and_mean_squares", erased(meanAndMeanSquares), METH_FASTCALL,
+         "The mean and the mean of squares of the same Values, which are read once."},
+        {"logarithm", unaryFunction<bt::op::Log>, METH_O, "ln x; the same as log."},
+    };
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  f.push_back({keep(snakeCase(#function)), unaryFunction<bt::op::Name>, METH_O,                    \
+               "Of a Value, or of a number (which gives a number)."});
+    BURTORCH_UNARY_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  f.push_back({keep(snakeCase(#function)), erased(binaryFunction<bt::op::Name>), METH_FASTCALL,    \
+               "Of two Values, or of a Value and a number."});
+    BURTORCH_BINARY_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  f.push_back({keep(snakeCase(#function)), erased(clippedFunction<bt::op::Name>), METH_FASTCALL,   \
+               "Of a Value between two numbers."});
+    BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  f.push_back({keep(snakeCase(#function)), erased(reduction<bt::op::Name>), METH_FASTCALL,         \
+               "Of any number of Values, given as one sequence or one by one."});
+    BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  f.push_back({keep(snakeCase(#function)), erased(product<bt::op::Name>), METH_FASTCALL,           \
+               "Of two sequences of Values."});
+    BURTORCH_PRODUCTS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+    f.push_back({nullptr, nullptr, 0, nullptr});
+    return f;
+  }();
+  return all;
+}
+
+PyGetSetDef attributes[] = {
+    {"data", getData, setNumber<false>, "The number. Settable; nothing is computed anew.", nullptr},
+    {"grad", getGrad, setNumber<true>, "The derivative of the last root by this Value. Settable.",
+     nullptr},
+    {"index", getIndex, nullptr, "The index of the node on its tape; collect() may change it.",
+     nullptr},
+    {"op", getOp, nullptr, "The name of the operation that made it; 'leaf' if none did.", nullptr},
+    {"args", getArgs, nullptr, "The operands: Values, and floats for plain numbers.", nullptr},
+    {"name", getName, setName, "A label for people and pictures, or None.", nullptr},
+    {"tape", getTape, nullptr, "The tape it lives on.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyNumberMethods numberSlots = [] {
+  PyNumberMethods n{};
+  n.nb_add = binary<bt::op::BinaryAdd>;
+  n.nb_subtract = binary<bt::op::BinarySub>;
+  n.nb_multiply = binary<bt::op::BinaryMult>;
+  n.nb_true_divide = binary<bt::op::BinaryDiv>;
+  n.nb_power = power;
+  n.nb_negative = unary<bt::op::Negative>;
+  n.nb_positive = positive;
+  n.nb_absolute = unary<bt::op::Abs>;
+  n.nb_bool = isNonZero;
+  n.nb_float = refuseFloat;
+  return n;
+}();
+
+PyObject* newException(PyObject* module, const char* name, const char* doc, PyObject* bases) {
+  const std::string qualified = std::string("burtorch.") + name;
+  PyObject* const exception = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases, nullptr);
+  Py_XINCREF(exception);
+  if (exception == nullptr || PyModule_AddObject(module, name, exception) != 0)
+    throw pybind11::error_already_set();
+  return exception;
+}
+
+} // namespace
+
+PyTypeObject valueType = [] {
+  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  t.tp_name = "burtorch.Value";
+  t.tp_basicsize = sizeof(PyValue);
+  t.tp_dealloc = deallocate;
+  t.tp_repr = safeRepresent;
+  t.tp_as_number = &numberSlots;
+  t.tp_flags = Py_TPFLAGS_DEFAULT;
+  t.tp_doc =
+      "Value(data, name=None)\n--\n\nA number on the current tape that remembers how it was made.";
+  t.tp_richcompare = compare;
+  t.tp_getset = attributes;
+  t.tp_new = create;
+  t.tp_vectorcall = createQuickly;
+  return t;
+}();
+
+void addValue(PyObject* module) {
+  namespace py = pybind11;
+  numpyScalar = py::module_::import("numpy").attr("generic").cast<py::object>().release().ptr();
+  errorBase = newException(module, "Error", "Misuse of a tape or a Value.", PyExc_RuntimeError);
+  staleError =
+      newException(module, "StaleHandleError", "The node of this Value was rewound.", errorBase);
+  const py::tuple tapes = py::make_tuple(py::handle(errorBase), py::handle(PyExc_ValueError));
+  tapesError =
+      newException(module, "TapeMismatchError", "Operands live on two tapes.", tapes.ptr());
+  const py::tuple room = py::make_tuple(py::handle(errorBase), py::handle(PyExc_MemoryError));
+  roomError = newException(module, "CapacityError", "A tape can't hold more.", room.ptr());
+  valueType.tp_methods = methods().data();
+  valueType.tp_hash = PyBaseObject_Type.tp_hash;
+  if (PyType_Ready(&valueType) != 0) throw py::error_already_set();
+  Py_INCREF(&valueType);
+  if (PyModule_AddObject(module, "Value", reinterpret_cast<PyObject*>(&valueType)) != 0 ||
+      PyModule_AddFunctions(module, functions().data()) != 0)
+    throw py::error_already_set();
+}
+
+} // namespace burtorch_python

@@ -1,0 +1,3 @@
+# python/burtorch/_cpu.pyi — types of the processor test
+# SPDX-License-Identifier: MIT
+def supported() -> list[str]: ...

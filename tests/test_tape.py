@@ -1,0 +1,185 @@
+# tests/test_tape.py — burtorch.Tape: marks, scopes, views, compaction, threads
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import gc
+import threading
+
+import burtorch as bt
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_tape_of_each_dtype(dtype: str) -> None:
+    tape = bt.Tape(dtype, capacity=100)
+    with tape as entered:
+        assert entered is tape
+        assert bt.current_tape() is tape
+        x = bt.Value(0.1)
+        y = x * x + 1
+        y.backward()
+    assert bt.current_tape() is not tape
+    assert tape.values.dtype == np.dtype(dtype)
+    assert tape.grads[x.index] == pytest.approx(0.2)
+    assert x.data == np.dtype(dtype).type(0.1)
+    assert (len(tape), tape.dtype, repr(tape)) == (3, dtype, f"Tape(dtype='{dtype}', 3 nodes)")
+    assert tape.nbytes > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": "float63"}, "unknown dtype 'float63'; there are float64, float32"),
+        ({"capacity": -1}, "can't be negative"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        bt.Tape(**arguments)
+
+
+def test_a_rewound_value_raises_and_never_reads_another() -> None:
+    with bt.Tape() as tape:
+        x = bt.Value(3.0)
+        mark = tape.mark()
+        y = x * 2
+        tape.rewind(mark)
+        successor = x * 5  # takes y's place
+        assert successor.index == 1
+        for use in (lambda: y.data, lambda: y + 1, lambda: y.backward(), lambda: y.index):
+            with pytest.raises(bt.StaleHandleError, match="rewound"):
+                use()
+        assert repr(y) == "<stale Value: its node was rewound>"
+        assert successor.data == 15.0
+        other = bt.Tape()
+        with pytest.raises(ValueError, match="another tape"):
+            other.rewind(mark)
+
+
+def test_scopes_nest_and_forget() -> None:
+    tape = bt.Tape()
+    with tape:
+        x = bt.Value(3.0)
+        with tape.scope() as inside:
+            assert inside is tape
+            y = x * 2
+            with tape.scope():
+                z = y * 2
+            with pytest.raises(bt.StaleHandleError):
+                _ = z.data
+            y.backward()
+        assert len(tape) == 1
+    assert x.grad == 2.0
+
+
+def test_views_are_no_copies_and_stay_safe() -> None:
+    tape = bt.Tape()
+    with tape:
+        x = bt.Value(3.0)
+        view = tape.values
+        view[x.index] = 4.0
+        assert x.data == 4.0
+        keep = [
+            bt.Value(float(i)) for i in range(100000)
+        ]  # the tape grows out of the view's memory
+        assert view.tolist() == [4.0]
+        view[0] = -1.0
+        assert tape.values[0] == 4.0
+        fresh = tape.values
+        del keep
+        tape.collect()
+        assert len(tape) == 1
+        assert len(fresh) == 100001
+    del tape, x
+    gc.collect()
+    assert fresh[0] == 4.0
+
+
+def test_collect_keeps_what_live_values_reach() -> None:
+    with bt.Tape() as tape:
+        x, unused = bt.Value(2.0, name="x"), bt.Value(5.0)
+        y = x * x + 3
+        del unused
+        for _ in range(10):
+            x * 7
+        tape.collect()
+        assert len(tape) == 3
+        y.backward()
+        assert (x.grad, x.name, y.args[1]) == (4.0, "x", 3.0)
+
+
+def test_a_loop_that_only_rebinds_names_runs_in_constant_memory() -> None:
+    with bt.Tape() as tape:
+        w = bt.Value(0.0)
+        sizes = []
+        for step in range(3000):
+            loss = (w * 2 - 1) ** 2
+            tape.zero_grad()
+            loss.backward()
+            w = bt.Value(w.data - 0.05 * w.grad)
+            if step % 500 == 0:
+                sizes.append(tape.nbytes)
+    assert w.data == pytest.approx(0.5)
+    assert len(set(sizes[1:])) == 1
+    assert len(tape) < 2000
+
+
+def test_zero_grad_and_accumulation() -> None:
+    with bt.Tape() as tape:
+        x = bt.Value(3.0)
+        y = x * x
+        y.backward()
+        y.backward()
+        assert x.grad == 12.0
+        bt.zero_grad()
+        assert x.grad == 0.0
+        assert tape.grads.tolist() == [0.0, 0.0]
+
+
+def test_scratch_storage() -> None:
+    with bt.Tape():
+        x, other = bt.Value(3.0), bt.Value(4.0)
+        unused = other * other
+        y = x * x * x
+        scratch = bt.Scratch(10)
+        bt.backward_with_scratch_storage(y, scratch)
+        assert (x.grad, unused.grad) == (27.0, 0.0)
+        assert scratch.leaves == [x.index]
+        assert len(scratch.order) == 2
+        bt.backward_with_scratch_storage(y, scratch, reuse=True)
+        assert x.grad == 54.0
+        with pytest.raises(bt.CapacityError, match="room for 0 indices"):
+            bt.backward_with_scratch_storage(y, bt.Scratch(0))
+        with pytest.raises(TypeError, match="needs a Value, not int"):
+            bt.backward_with_scratch_storage(3, scratch)
+
+
+def test_threads_have_tapes_of_their_own() -> None:
+    failures: list[str] = []
+
+    def work(seed: int) -> None:
+        x = bt.Value(float(seed))
+        for _ in range(2000):
+            y = x * x + seed
+            y.backward()
+            if x.grad != 2.0 * seed or y.data != seed * seed + seed:
+                failures.append(f"{seed}: {x.grad}, {y.data}")
+            x.grad = 0
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_long_sweep_is_right() -> None:
+    with bt.Tape():
+        x = bt.Value(1.0)
+        y = x
+        for _ in range(200000):  # more than a sweep does without giving up the lock
+            y = y + 1
+        y.backward()
+        assert (x.grad, y.data) == (1.0, 200001.0)
