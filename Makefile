@@ -20,6 +20,7 @@ demo: package ## gradients of the paper's graphs from C++ and from Python, check
 	@$(BIN)/python -m burtorch demo
 
 test: package ## run all tests; ARGS="-k install" selects some
+	@$(PYTHON) scripts/setup.py --clang
 	@$(BIN)/python -m pytest $(ARGS)
 
 bench: venv ## run the benchmark of the eager engine; NATIVE=1 compiles for this machine

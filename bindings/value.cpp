@@ -285,7 +285,7 @@ PyObject* power(PyObject* x, PyObject* y, PyObject* modulus) {
   return binary<bt::op::BinaryPow>(x, y);
 }
 
-PyObject* positive(PyObject* x) {
+PyObject* positive(PyObject* x) { // a new reference to the same
   Py_INCREF(x);
   return x;
 }
@@ -593,7 +593,7 @@ public:
   Operands& operator=(const Operands&) = delete;
   ~Operands() { Py_XDECREF(fast_); }
 
-  // False with a Python error set if it is not what it should be. Numbers become leaves.
+  // False with a Python error set if it is not what it should be.
   bool check(AnyTape*& tape) const {
     if (fast_ == nullptr) return false;
     for (Py_ssize_t i = 0; i < size(); ++i) {
@@ -615,7 +615,7 @@ public:
     std::vector<typename TapeOf<T>::Value> out;
     out.reserve(static_cast<std::size_t>(size()));
     for (Py_ssize_t i = 0; i < size(); ++i)
-      out.push_back(asValue(PySequence_Fast_GET_ITEM(fast_, i))->as<T>());
+      out.push_back(asValue(PySequence_Fast_GET_ITEM(fast_, i))->template as<T>());
     return out;
   }
 
@@ -634,41 +634,32 @@ template <class F> PyObject* onTapeOf(AnyTape* tape, const F& f) {
   });
 }
 
-// reduce_sum(values) or reduce_sum(a, b, c).
-PyObject* packedOperands(PyObject* const* args, Py_ssize_t count) {
+// f(tape, values) for the arguments of reduce_sum(values) or reduce_sum(a, b, c).
+template <class F> PyObject* withOperands(PyObject* const* args, Py_ssize_t count, const F& f) {
+  PyObject* packed = nullptr;
   if (count == 1 && !isValue(args[0])) {
-    Py_INCREF(args[0]);
-    return args[0];
+    packed = positive(args[0]);
+  } else {
+    packed = PyTuple_New(count);
+    for (Py_ssize_t i = 0; packed != nullptr && i < count; ++i)
+      PyTuple_SET_ITEM(packed, i, positive(args[i]));
   }
-  PyObject* const tuple = PyTuple_New(count);
-  for (Py_ssize_t i = 0; tuple != nullptr && i < count; ++i) {
-    Py_INCREF(args[i]);
-    PyTuple_SET_ITEM(tuple, i, args[i]);
-  }
-  return tuple;
+  if (packed == nullptr) return nullptr;
+  const Operands x(packed);
+  Py_DECREF(packed);
+  AnyTape* tape = nullptr;
+  if (!x.check(tape)) return nullptr;
+  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) { return f(t, x.template values<T>()); });
 }
 
 template <class O> PyObject* reduction(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyObject* const packed = packedOperands(args, count);
-  if (packed == nullptr) return nullptr;
-  const Operands x(packed);
-  Py_DECREF(packed);
-  AnyTape* tape = nullptr;
-  if (!x.check(tape)) return nullptr;
-  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
-    return newValue(t, bt::apply<O>(x.template values<T>()));
-  });
+  return withOperands(args, count,
+                      [](auto& t, const auto& x) { return newValue(t, bt::apply<O>(x)); });
 }
 
 PyObject* meanAndMeanSquares(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  PyObject* const packed = packedOperands(args, count);
-  if (packed == nullptr) return nullptr;
-  const Operands x(packed);
-  Py_DECREF(packed);
-  AnyTape* tape = nullptr;
-  if (!x.check(tape)) return nullptr;
-  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) -> PyObject* {
-    const auto [mean, meanSquares] = bt::reduceMeanAndMeanSquares(x.template values<T>());
+  return withOperands(args, count, [](auto& t, const auto& x) -> PyObject* {
+    const auto [mean, meanSquares] = bt::reduceMeanAndMeanSquares(x);
     PyObject* const first = newValue(t, mean);
     PyObject* const second = newValue(t, meanSquares);
     return Py_BuildValue("NN", first, second);
@@ -803,7 +794,8 @@ PyObject* newException(PyObject* module, const char* name, const char* doc, PyOb
 } // namespace
 
 PyTypeObject valueType = [] {
-  PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
+  PyTypeObject t{};
+  t.ob_base = {PyObject_HEAD_INIT(nullptr) 0};
   t.tp_name = "burtorch.Value";
   t.tp_basicsize = sizeof(PyValue);
   t.tp_dealloc = deallocate;

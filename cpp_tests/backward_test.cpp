@@ -1,5 +1,7 @@
 // cpp_tests/backward_test.cpp — gradients: accumulation, second roots, unused nodes, stopping, subsets, misuse
 // SPDX-License-Identifier: MIT
+#include "support.hpp"
+
 #include <burtorch/burtorch.hpp>
 
 #include <doctest/doctest.h>
@@ -21,19 +23,6 @@ using namespace burtorch;
 namespace {
 
 using V = Value<double>;
-
-template <class F> Error errorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  throw std::logic_error("nothing was thrown");
-}
-
-std::vector<double> gradientsOf(const Tape<double>& tape) {
-  return {tape.grads().begin(), tape.grads().end()};
-}
 
 } // namespace
 

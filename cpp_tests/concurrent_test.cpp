@@ -1,5 +1,7 @@
 // cpp_tests/concurrent_test.cpp — several threads appending to one tape; meant to be run under TSan as well
 // SPDX-License-Identifier: MIT
+#include "support.hpp"
+
 #include <burtorch/burtorch.hpp>
 
 #include <doctest/doctest.h>
@@ -22,15 +24,6 @@ namespace {
 using SharedTape = Tape<double, Concurrent>;
 using V = Value<double, Concurrent>;
 constexpr std::size_t threadCount = 4;
-
-template <class F> Error errorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  throw std::logic_error("nothing was thrown");
-}
 
 // Runs work(0), work(1), … at once, starting them together so that they do meet.
 template <class Work> void inParallel(const Work& work) {

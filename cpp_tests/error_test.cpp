@@ -1,5 +1,7 @@
 // cpp_tests/error_test.cpp — misuse is reported with a kind and a sentence, and nothing is lost
 // SPDX-License-Identifier: MIT
+#include "support.hpp"
+
 #include <burtorch/burtorch.hpp>
 
 #include <doctest/doctest.h>
@@ -12,13 +14,9 @@ using namespace burtorch;
 namespace {
 
 template <class F> void checkFails(ErrorKind kind, const std::string& part, const F& f) {
-  try {
-    f();
-    FAIL("no error");
-  } catch (const Error& error) {
-    CHECK(error.kind() == kind);
-    CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
-  }
+  const Error error = errorOf(f);
+  CHECK(error.kind() == kind);
+  CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
 }
 
 } // namespace

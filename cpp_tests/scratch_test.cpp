@@ -1,5 +1,7 @@
 // cpp_tests/scratch_test.cpp — backwardWithScratchStorage: same gradients, only what is reached, the caller's lists
 // SPDX-License-Identifier: MIT
+#include "support.hpp"
+
 #include <burtorch/burtorch.hpp>
 
 #include <doctest/doctest.h>
@@ -21,19 +23,6 @@ namespace {
 
 using V = Value<double>;
 using List = std::vector<std::uint32_t>;
-
-template <class F> Error errorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  throw std::logic_error("nothing was thrown");
-}
-
-std::vector<double> gradientsOf(const Tape<double>& tape) {
-  return {tape.grads().begin(), tape.grads().end()};
-}
 
 // Three vectors with room for so many indices.
 struct Lists {

@@ -1,5 +1,7 @@
 // cpp_tests/tape_test.cpp — storage: growth, marks, collect, borrowed memory, index widths, current tape, labels
 // SPDX-License-Identifier: MIT
+#include "support.hpp"
+
 #include <burtorch/burtorch.hpp>
 
 #include <doctest/doctest.h>
@@ -34,15 +36,6 @@ using namespace burtorch;
 namespace {
 
 using V = Value<double>;
-
-template <class F> Error errorOf(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e;
-  }
-  throw std::logic_error("nothing was thrown");
-}
 
 bool contains(const Error& e, const std::string& part) {
   return std::string(e.what()).find(part) != std::string::npos;

@@ -160,6 +160,12 @@ class Nicety(NamedTuple):
 NICE_TO_HAVE = [
     Nicety("doctest-dev", "the C++ test framework", have_doctest, "CMake will fetch doctest"),
     Nicety("graphviz", "draws graphs", have_graphviz, "pictures stay DOT text"),
+    Nicety(
+        "pkg-config",
+        "finds installed libraries",
+        lambda: shutil.which("pkg-config") is not None,
+        "its test is skipped",
+    ),
 ]
 CLANG = Nicety(
     "clang-16",

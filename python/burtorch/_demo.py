@@ -55,12 +55,10 @@ class PlainValue:
         return self.__mul__(self._lift(other).__pow__(-1))
 
     def __radd__(self, other: Any) -> PlainValue:
-        out: PlainValue = self.__add__(other)
-        return out
+        return self.__add__(other)
 
     def __rmul__(self, other: Any) -> PlainValue:
-        out: PlainValue = self * other
-        return out
+        return self.__mul__(other)
 
     def __rtruediv__(self, other: Any) -> PlainValue:
         return self._lift(other) / self

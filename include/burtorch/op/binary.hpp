@@ -131,38 +131,27 @@ struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the deriva
   }
 };
 
-// The gradient of a minimum or maximum goes to the operand that is taken, and half to each where
-// they tie.
-template <class T> constexpr T share(const T& taken, const T& other, const T& z, const T& g) {
-  return select(taken == other, T(0.5) * g, select(taken == z, g, T(0)));
-}
-
-struct BinaryMin : Binary { // NaN in either operand passes through
-  static constexpr const char* symbol = "min";
+// NaN in either operand passes through. The gradient goes to the operand that is taken, and half to each
+// where they tie.
+template <bool largest> struct BinaryExtremum : Binary {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
-    return select(y < x, y, select(y == y, x, y));
+    return select(largest ? x < y : y < x, y, select(y == y, x, y));
   }
   template <class T> static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
-    return share(x, y, z, g);
+    return select(x == y, T(0.5) * g, select(x == z, g, T(0)));
   }
   template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
-    return share(y, x, z, g);
+    return pullbackX(y, x, z, g);
   }
 };
 
-struct BinaryMax : Binary { // NaN in either operand passes through
+struct BinaryMin : BinaryExtremum<false> {
+  static constexpr const char* symbol = "min";
+};
+
+struct BinaryMax : BinaryExtremum<true> {
   static constexpr const char* symbol = "max";
-  static constexpr bool usesOutput = true;
-  template <class T> static constexpr T forward(const T& x, const T& y) {
-    return select(x < y, y, select(y == y, x, y));
-  }
-  template <class T> static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
-    return share(x, y, z, g);
-  }
-  template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
-    return share(y, x, z, g);
-  }
 };
 
 struct BinaryAtan2 : Binary { // the angle of the point (y, x), in the argument order of std::atan2
