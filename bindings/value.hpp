@@ -1,6 +1,8 @@
-// bindings/value.hpp — burtorch.Value: a CPython type written by hand, because its operators are all
-// that a Python program does all day
+// bindings/value.hpp — burtorch.Value, a CPython type written by hand
 // SPDX-License-Identifier: MIT
+//
+// Its operators are what a Python program does all day, and dispatching them through a general
+// binding layer would cost several times the operation itself.
 #pragma once
 
 #include "tape.hpp"
