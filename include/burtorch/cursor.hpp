@@ -118,6 +118,7 @@ private:
   }
   static bool claimOne(std::atomic<std::size_t>& counter, std::size_t need, std::size_t capacity,
                        std::size_t& at) {
+    if (need == 0) return true;
     at = counter.load(std::memory_order_relaxed);
     do {
       if (at + need > capacity) return false;
