@@ -50,6 +50,7 @@ loc: ## count the lines of the engine
 	@$(PYTHON) scripts/loc.py
 
 package: venv ## compile the Python package and install it into .venv
+	@echo "compiling the Python package (some minutes the first time)"
 	@$(TOOLS) $(BIN)/python -m pip install -qq --disable-pip-version-check --no-build-isolation .
 
 venv: ## install what is missing and make .venv

@@ -122,7 +122,7 @@ public:
       std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(node), valuesOfNode.end(), 0);
   }
 
-  // Runs a long function, having given up the interpreter's lock in between if asked to.
+  // While one exists, the tape is in a long call that has given up the interpreter's lock.
   class Busy {
   public:
     explicit Busy(TapeOf& owner) : owner_(owner), threshold_(std::exchange(owner.threshold_, 0)) {

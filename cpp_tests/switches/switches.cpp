@@ -4,6 +4,10 @@
 
 #include <cmath>
 #include <cstdio>
+#include <type_traits>
+
+// Without labels not a byte is stored for them.
+static_assert(BURTORCH_LABELS || std::is_empty_v<burtorch::detail::Labels>);
 
 int main() {
   auto a = burtorch::Value(-4.0);
