@@ -480,7 +480,7 @@ PyObject* backwardOf(PyObject* self, PyObject*) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
     if (t.busy) throw TapeIsBusy();
     if (t.tape.records().size() < longSweep) {
-      bt::backward(v);
+      bt::backwardReaching(v); // garbage may lie below
       Py_RETURN_NONE;
     }
     const typename TapeOf<T>::Busy busy(t);

@@ -285,6 +285,52 @@ TEST_CASE("backward: thousands of handles to one node") {
   for (const V& handle : handles) CHECK(handle.gradCopy() == y.gradCopy());
 }
 
+// ---- the oldest that is reached ------------------------------------------------------------------
+
+TEST_CASE("backward: backwardReaching agrees with backward whatever else is on the tape") {
+  Tape<double> tape;
+  const V old(tape, 3.0);
+  const V below = sqr(old) * old;
+  const V a(tape, -4.0), b(tape, 2.0);
+  const V between = exp(a) + old; // no part of the roots that follow, but it reaches below them
+  const V high = a * b + sqr(b);
+  const V sum = reduceSum(std::vector<V>{high, b, high});
+  const V deep = sum * below;
+  const V number = 10.0 / high;
+  const auto gradients = [&] {
+    const auto all = std::as_const(tape).grads();
+    return std::vector<double>(all.begin(), all.end());
+  };
+  const std::vector<V> roots{high, sum, deep, number, between, below, a};
+  for (const V& root : roots) {
+    CAPTURE(root.sysGetRawNodeIndex());
+    tape.zeroGrad();
+    backward(root);
+    const auto expected = gradients();
+    for (const V& earlier : roots) { // whose traces must go, but for those on the leaves
+      tape.zeroGrad();
+      backwardReaching(earlier);
+      for (const V& leaf : {old, a, b})
+        detail::TapeAccess::columns(tape).grads[leaf.sysGetRawNodeIndex()] = 0;
+      backwardReaching(root);
+      CHECK(gradients() == expected);
+    }
+  }
+}
+
+TEST_CASE("backward: backwardReaching leaves alone what lies below the oldest operand") {
+  Tape<double> tape;
+  const V old(tape, 3.0);
+  const V below = sqr(old);
+  const V a(tape, 2.0);
+  const V root = a * a + 1.0;
+  auto* const grads = detail::TapeAccess::columns(tape).grads;
+  grads[below.sysGetRawNodeIndex()] = 5.0; // an adjoint that a sweep would pull
+  backwardReaching(root);
+  CHECK(a.gradCopy() == 4.0);
+  CHECK(old.gradCopy() == 0.0);
+}
+
 // ---- stopping ------------------------------------------------------------------------------------
 
 TEST_CASE("backward: backwardUntil without a stop is backward") {

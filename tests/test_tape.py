@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import threading
 
 import burtorch as bt
@@ -183,3 +185,44 @@ def test_a_long_sweep_is_right() -> None:
             y = y + 1
         y.backward()
         assert (x.grad, y.data) == (1.0, 200001.0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there a process can't send itself Ctrl-C")
+def test_a_long_sweep_gives_up_the_lock_and_heeds_interrupts() -> None:
+    with bt.Tape() as tape:
+        x = bt.Value(1.0)
+        y = x
+        for _ in range(1_000_000):
+            y = y + 1
+        refused: list[str] = []
+        ready = threading.Event()
+
+        def disturb() -> None:
+            ready.wait()
+            for _ in range(50):  # until it meets the sweep, which needs the lock to be free
+                try:
+                    tape.zero_grad()
+                except bt.Error as error:
+                    refused.append(str(error))
+                    os.kill(os.getpid(), signal.SIGINT)
+                    return
+
+        stopped = False
+        for _ in range(50):
+            ready.clear()
+            thread = threading.Thread(target=disturb)
+            thread.start()
+            try:
+                ready.set()
+                y.backward()
+                thread.join()
+            except KeyboardInterrupt:
+                stopped = y.grad == 1.0 and x.grad == 0.0  # begun, not finished
+            thread.join()
+            tape.zero_grad()
+            if stopped:
+                break
+        assert stopped
+        assert refused[0] == "this tape is in use by a long call of another thread"
+        y.backward()  # nothing is left behind
+        assert x.grad == 1.0

@@ -5,6 +5,7 @@
 // functions below it differ in which records they hand to it:
 //
 //   backward(root)                      every record from the root's down to the first
+//   backwardReaching(root)              the same, down to the oldest that the root depends on
 //   backwardUntil(root, stop, every)    the same, asking now and then whether to stop
 //   backwardRestricted(root, leaves)    only records between the root and the given leaves
 //   backwardOf<op>(operands…)           of op(operands…), neither appended nor evaluated
@@ -52,23 +53,39 @@ struct TapeAccess {
   // now.
   template <class T, class... O>
   BURTORCH_INLINE static void clearResults(Tape<T, O...>& tape, std::size_t records) {
-    for (std::size_t r = 0; r < tape.swept_; ++r) tape.grads_[tape.records_[r].result] = T(0);
+    for (std::size_t r = tape.sweptFrom_; r < tape.swept_; ++r)
+      tape.grads_[tape.records_[r].result] = T(0);
+    tape.sweptFrom_ = 0;
     tape.swept_ = records;
   }
   // Notes that some of the first `records` will be swept now; true if some of them may hold a
   // gradient already.
   template <class T, class... O> static bool markSwept(Tape<T, O...>& tape, std::size_t records) {
+    tape.sweptFrom_ = 0;
     return std::exchange(tape.swept_, std::max(tape.swept_, records)) != 0;
+  }
+  // Notes that the sweep going on ended above these.
+  template <class T, class... O> static void spare(Tape<T, O...>& tape, std::size_t records) {
+    tape.sweptFrom_ = records;
   }
 };
 
-// Which nodes take part in a sweep.
+// Which nodes take part in a sweep, and whether it goes on to older ones.
 struct Everything {
+  static constexpr bool skipsZeros = false;
   static constexpr bool wants(std::size_t) { return true; }
+  static constexpr void gave(std::size_t) {}
+  static constexpr bool goesOnTo(std::size_t) { return true; }
 };
-struct OnlyActive { // those for which active[i] is not 0
+struct OnlyActive : Everything { // those for which active[i] is not 0
   const std::uint8_t* active;
   bool wants(std::size_t i) const { return active[i] != 0; }
+};
+struct DownToOldest : Everything { // until everything that was given something has been passed
+  static constexpr bool skipsZeros = true; // else what the root does not reach would count too
+  std::size_t oldest;
+  BURTORCH_INLINE void gave(std::size_t i) { oldest = std::min(oldest, i); }
+  BURTORCH_INLINE bool goesOnTo(std::size_t i) const { return i >= oldest; }
 };
 
 // Operations with many operands, out of the hot loop; everything by value, so that the loop's own
@@ -123,7 +140,7 @@ public:
     // No walk is going on, so the word is the code. Each case reads of the record what it needs:
     // read before, it would have to survive the calls that some cases make.
     dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
-      if constexpr (!O::isLinear)
+      if constexpr (!O::isLinear || Filter::skipsZeros)
         if (isZero(g)) return; // where 0 times the derivative might not be 0
       const T* BURTORCH_RESTRICT const v = columns_.values;
       const T& z = v[record.result];
@@ -152,14 +169,20 @@ public:
         }
       } else {
         pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record, g);
+        filter_.gave(0); // perhaps
         last_ = columns_.grads[lastNode_];
       }
     });
   }
 
+  template <class Record> BURTORCH_INLINE bool goesOnTo(const Record& record) const {
+    return filter_.goesOnTo(record.result);
+  }
+
 private:
   BURTORCH_INLINE void give(std::size_t node, const T& contribution) {
     if (!filter_.wants(node)) return;
+    filter_.gave(node);
     last_ = columns_.grads[node] + contribution;
     lastNode_ = node;
     columns_.grads[node] = last_;
@@ -171,12 +194,16 @@ private:
   std::size_t lastNode_;
 };
 
-// Pulls records [first, last) of a tape, newest first.
+// Pulls records [first, last) of a tape, newest first; returns the number of those before the last
+// one pulled.
 template <class T, class... O, class PullType>
-BURTORCH_INLINE void sweep(Tape<T, O...>& tape, std::size_t first, std::size_t last,
-                           PullType& pull) {
-  const auto* const begin = TapeAccess::records(tape) + first;
-  for (const auto* record = TapeAccess::records(tape) + last; record != begin;) pull(*--record);
+BURTORCH_INLINE std::size_t sweep(Tape<T, O...>& tape, std::size_t first, std::size_t last,
+                                  PullType& pull) {
+  const auto* const records = TapeAccess::records(tape);
+  const auto* const begin = records + first;
+  const auto* record = records + last;
+  while (record != begin && pull.goesOnTo(record[-1])) pull(*--record);
+  return static_cast<std::size_t>(record - records);
 }
 
 // A root that is a leaf: its gradient gains the seed. Otherwise the number of records up to the
@@ -205,6 +232,17 @@ void backward(const Value<T, O...>& root, std::type_identity_t<T> seed = T(1)) {
   if (records == 0) return;
   detail::Pull pull(detail::TapeAccess::columns(tape), detail::Everything{}, node, seed);
   detail::sweep(tape, 0, records, pull);
+}
+
+// The same gradients. The sweep ends below the oldest node that the root depends on, which pays where
+// much else stands on the tape; noting that node costs a little per operand.
+template <class T, class... O> void backwardReaching(const Value<T, O...>& root) {
+  auto& tape = root.tape();
+  const auto node = root.sysGetRawNodeIndex();
+  const std::size_t records = detail::recordsUpTo(tape, node, T(1));
+  if (records == 0) return;
+  detail::Pull pull(detail::TapeAccess::columns(tape), detail::DownToOldest{{}, node}, node, T(1));
+  detail::TapeAccess::spare(tape, detail::sweep(tape, 0, records, pull));
 }
 
 // The same, but after every `every` records asks stop(), and returns false if it said so. The
@@ -269,7 +307,7 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
     tape.forEachOperand(records[r],
                         [&](auto operand) { active[records[r].result] |= active[operand]; });
   detail::TapeAccess::clearResults(tape, root_ + 1);
-  detail::Pull pull(detail::TapeAccess::columns(tape), detail::OnlyActive{active}, node, T(1));
+  detail::Pull pull(detail::TapeAccess::columns(tape), detail::OnlyActive{{}, active}, node, T(1));
   detail::sweep(tape, first, root_ + 1, pull);
 }
 

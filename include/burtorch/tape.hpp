@@ -16,7 +16,7 @@
 // Who may read and write what
 //   append   Value's operators and functions (value.hpp), through leaf() and the push functions
 //   sweep    backward.hpp; gradients of leaves accumulate over calls, those of other nodes are
-//            cleared first: swept_ counts the records that may hold a gradient of an earlier call
+//            cleared first: records [sweptFrom_, swept_) may hold a gradient of an earlier call
 //   forget   mark()/rewind(), dropNewest(): what came last is dropped by resetting counters
 //   compact  collect(): what the kept handles do not reach is squeezed out, in order
 //
@@ -187,6 +187,7 @@ public:
   std::span<T> values() { return {values_, size()}; }
   std::span<const T> values() const { return {values_, size()}; }
   std::span<T> grads() {
+    sweptFrom_ = 0;
     swept_ = used().records; // the caller may write gradients now, so the next sweep must clear
     return {grads_, size()};
   }
@@ -530,6 +531,7 @@ private:
       moveDown(record, now, newIndex);
       records_[now.records++] = record;
     }
+    sweptFrom_ = 0;
     swept_ = swept;
     labels_.remap([&](std::size_t i) { return newIndex[i] != 0; },
                   [&](std::size_t i) { return newIndex[i] - std::size_t{1}; });
@@ -687,6 +689,7 @@ private:
   std::size_t swept_ = 0;
   bool owned_ = true;
   std::size_t allocated_[6] = {}; // bytes of each column, in the order of forEachColumn
+  std::size_t sweptFrom_ = 0;     // apart from swept_, else both are stored as one vector
   [[no_unique_address]] detail::Labels labels_;
 #if BURTORCH_CHECKS
   std::uint32_t* births_ = nullptr; // births_[i]: the epoch node i was made in

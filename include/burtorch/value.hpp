@@ -80,7 +80,7 @@ public:
     return tape_->label(index_);
   }
   Index sysGetRawNodeIndex() const { return index_; }
-  TapeType& tape() const {
+  BURTORCH_INLINE TapeType& tape() const {
     check();
     return *tape_;
   }
