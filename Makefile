@@ -7,7 +7,7 @@ BIN := $(CURDIR)/.venv/bin
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test bench lint format amalgamate loc clean package venv
+.PHONY: help demo test slow bench lint format amalgamate loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -22,6 +22,11 @@ demo: package ## gradients of the paper's graphs from C++ and from Python, check
 test: package ## run all tests; ARGS="-k install" selects some
 	@$(PYTHON) scripts/setup.py --clang
 	@$(BIN)/python -m pytest $(ARGS)
+
+slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compiles for this machine, ARGS="exp tanh" selects some
+	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/slow.log || { cat build/slow.log; exit 1; }
+	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_slow
+	@build/release/cpp_tests/slow/burtorch_slow $(ARGS)
 
 bench: venv ## run the benchmark of the eager engine; NATIVE=1 compiles for this machine
 	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_BENCHMARKS=ON -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }

@@ -43,14 +43,10 @@ struct NegLog : Unary {
   }
 };
 
-struct Sigmoid : Unary { // exp only of what is not positive, so that nothing overflows
+struct Sigmoid : Unary {
   static constexpr const char* symbol = "sigmoid";
   static constexpr bool usesOutput = true;
-  template <class T> static constexpr T forward(const T& x) {
-    const T e = exp(-fabs(x));
-    const T s = T(1) / (T(1) + e);
-    return select(x < T(0), e * s, s);
-  }
+  template <class T> static constexpr T forward(const T& x) { return logistic(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
     return g * z * (T(1) - z);
   }

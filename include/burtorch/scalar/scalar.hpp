@@ -8,6 +8,7 @@
 
 #include <burtorch/config.hpp>
 
+#include <cmath>
 #include <concepts>
 #include <type_traits>
 
@@ -32,6 +33,14 @@ template <class T>
   requires std::is_arithmetic_v<T>
 BURTORCH_INLINE constexpr bool isZero(T x) {
   return x == T(0);
+}
+
+// 1/(1+e^−x) of any scalar: exp only of what is not positive, so that nothing overflows and the
+// left tail keeps its digits.
+template <class T> BURTORCH_INLINE constexpr T logistic(const T& x) {
+  using std::exp, std::fabs;
+  const T e = exp(-fabs(x));
+  return select(x < T(0), e, T(1)) / (T(1) + e);
 }
 
 BURTORCH_END_NAMESPACE
