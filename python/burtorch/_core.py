@@ -20,6 +20,10 @@ def _choose() -> str:
     runnable = [isa for isa in _cpu.supported() if isa in built]
     wanted = os.environ.get("BURTORCH_ISA")
     if not wanted:
+        if not runnable:
+            raise ImportError(
+                f"this processor can run none of burtorch's builds: {', '.join(sorted(built))}"
+            )
         return runnable[0]
     if wanted not in built:
         raise ImportError(
