@@ -27,7 +27,9 @@ def test_the_stubs_differ_from_the_module_only_where_a_mistake_is_made(tmp_path:
     core = tmp_path / "stubs" / "burtorch" / "_core.pyi"
     text = core.read_text(encoding="utf-8")
     core.write_text(
-        text.replace("    def tanh(self)", "    def tahn(self)").replace("def clamp(", "def clip("),
+        text.replace("    def tanh(self)", "    def tangens(self)").replace(
+            "def clamp(", "def clip("
+        ),
         encoding="utf-8",
     )
     done = subprocess.run(
@@ -40,7 +42,7 @@ def test_the_stubs_differ_from_the_module_only_where_a_mistake_is_made(tmp_path:
     )
     found = [line for line in done.stdout.splitlines() if not line.endswith(tuple(EXPECTED))]
     assert sorted(found) == [
-        "burtorch._core.Value.tahn is not present at runtime",
+        "burtorch._core.Value.tangens is not present at runtime",
         "burtorch._core.Value.tanh is not present in stub",
         "burtorch._core.clamp is not present in stub",
         "burtorch._core.clip is not present at runtime",

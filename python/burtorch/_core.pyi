@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, TypeAlias, final, overload
+from typing import Any, final, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ _isa: str
 _compiler: str
 
 # Plain numbers, wherever they stand beside Values.
-_Number: TypeAlias = int | float | np.integer[Any] | np.floating[Any] | np.bool_
+_Number = int | float | np.integer[Any] | np.floating[Any] | np.bool_
 
 class Error(RuntimeError): ...
 class StaleHandleError(Error): ...
