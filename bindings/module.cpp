@@ -21,8 +21,8 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   burtorch_python::addValue(module.ptr());
   burtorch_python::registerTape(module);
 #if defined(__VERSION__)
-  module.attr("compiler") = __VERSION__;
+  module.attr("_compiler") = __VERSION__;
 #else
-  module.attr("compiler") = "unknown";
+  module.attr("_compiler") = "unknown";
 #endif
 }

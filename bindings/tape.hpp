@@ -47,6 +47,7 @@ public:
   const DType dtype;
   std::vector<PyValue*> live;              // unordered; each Value knows its place
   std::vector<std::uint32_t> valuesOfNode; // how many live Values name each node
+  std::vector<std::uint32_t> seenAt;       // a guess where in `live` a node's Value is; see valueOf
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
 

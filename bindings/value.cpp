@@ -398,6 +398,26 @@ PyObject* getOp(PyObject* self, void*) {
   });
 }
 
+// The Value of a node: the one that lives, so that graphs can be walked by identity, else a new one.
+// A guess from an earlier call says where the living one is; it is verified, so that nothing has to
+// keep it true, and only when it fails, all live Values are looked through once.
+template <class T> PyObject* valueOf(TapeOf<T>& t, std::size_t node) {
+  const auto holds = [&](const PyValue* value) {
+    const auto v = value->as<T>();
+    return v.sysGetRawNodeIndex() == node && v.isAlive();
+  };
+  t.seenAt.resize(std::max(t.seenAt.size(), t.tape.size()));
+  if (node >= t.valuesOfNode.size() || t.valuesOfNode[node] == 0) {
+    t.seenAt[node] = static_cast<std::uint32_t>(t.live.size());
+    return newValue(t, TapeOf<T>::Value::at(t.tape, node));
+  }
+  if (t.seenAt[node] >= t.live.size() || !holds(t.live[t.seenAt[node]]))
+    for (const PyValue* value : t.live)
+      if (const auto v = value->as<T>(); v.isAlive())
+        t.seenAt[v.sysGetRawNodeIndex()] = value->slot;
+  return positive(reinterpret_cast<PyObject*>(t.live[t.seenAt[node]]));
+}
+
 // The operands in order: Values, and floats for plain numbers.
 PyObject* getArgs(PyObject* self, void*) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
@@ -407,8 +427,7 @@ PyObject* getArgs(PyObject* self, void*) {
     const auto record = t.tape.records()[r];
     pybind11::list args;
     const auto addNode = [&](std::size_t node) {
-      args.append(pybind11::reinterpret_steal<pybind11::object>(
-          newValue(t, TapeOf<T>::Value::at(t.tape, node))));
+      args.append(pybind11::reinterpret_steal<pybind11::object>(valueOf(t, node)));
     };
     const auto addNumber = [&](std::size_t place) {
       args.append(double(t.tape.constants()[place]));
@@ -420,6 +439,25 @@ PyObject* getArgs(PyObject* self, void*) {
       if (record.operation() == bt::Op::eClamp) addNumber(record.b), addNumber(record.b + 1u);
     }
     return pybind11::tuple(args).release().ptr();
+  });
+}
+
+// micrograd's names for what a picture of the graph needs: its operands, plain numbers left out, and
+// the symbol of its operation, "" for a leaf.
+PyObject* getPrev(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    const auto args = pybind11::reinterpret_steal<pybind11::tuple>(getArgs(self, nullptr));
+    if (!args) return nullptr;
+    pybind11::set operands;
+    for (const pybind11::handle arg : args)
+      if (isValue(arg.ptr())) operands.add(arg);
+    return operands.release().ptr();
+  });
+}
+PyObject* getSymbol(PyObject* self, void*) {
+  return withValue(self, [](auto&, const auto& v) {
+    const bt::Op operation = v.operation();
+    return PyUnicode_FromString(operation == bt::Op::eLeaf ? "" : bt::namesOf(operation).symbol);
   });
 }
 
@@ -762,6 +800,9 @@ PyGetSetDef attributes[] = {
      nullptr},
     {"op", getOp, nullptr, "The name of the operation that made it; 'leaf' if none did.", nullptr},
     {"args", getArgs, nullptr, "The operands: Values, and floats for plain numbers.", nullptr},
+    {"_prev", getPrev, nullptr, "The set of operands that are Values; micrograd's name.", nullptr},
+    {"_op", getSymbol, nullptr, "The symbol of the operation, '' if none; micrograd's name.",
+     nullptr},
     {"name", getName, setName, "A label for people and pictures, or None.", nullptr},
     {"tape", getTape, nullptr, "The tape it lives on.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},

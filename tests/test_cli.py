@@ -1,4 +1,4 @@
-# tests/test_cli.py — python -m burtorch, from an installed wheel and from the source tree
+# tests/test_cli.py — python -m burtorch, as installed and from the source tree; test_packaging.py has the rest
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import LISTING, LISTING_PRINTS, ROOT, Run
+from conftest import ROOT, Run
 
 VERSION = ".".join(
     re.findall(
@@ -35,21 +35,6 @@ def burtorch(run: Run, site: Path, *arguments: str, cwd: Path) -> str:
 
 def test_version(run: Run, site: Path, tmp_path: Path) -> None:
     assert burtorch(run, site, "--version", cwd=tmp_path) == VERSION
-
-
-def test_includes_compile_the_listing(run: Run, site: Path, compiler: str, tmp_path: Path) -> None:
-    include = burtorch(run, site, "--includes", cwd=tmp_path)
-    assert Path(include).is_relative_to(site)
-    run([compiler, "-std=c++20", f"-I{include}", LISTING, "-o", tmp_path / "listing"])
-    assert run([tmp_path / "listing"]) == LISTING_PRINTS
-
-
-def test_cmakedir_is_found_by_find_package(
-    run: Run, site: Path, cmake: str, compiler: str, generator: list[str], tmp_path: Path
-) -> None:
-    folder = burtorch(run, site, "--cmakedir", cwd=tmp_path)
-    options = [*generator, f"-Dburtorch_DIR={folder}", f"-DCMAKE_CXX_COMPILER={compiler}"]
-    run([cmake, "-S", ROOT / "cpp_tests" / "consumer", "-B", tmp_path / "build", *options])
 
 
 def test_help_names_every_option(run: Run, site: Path, tmp_path: Path) -> None:
@@ -88,6 +73,15 @@ def test_an_unknown_instruction_set_is_refused(site: Path, tmp_path: Path) -> No
     )
     assert done.returncode != 0
     assert "BURTORCH_ISA=z80: there is no such build" in done.stderr
+
+
+def test_a_processor_that_can_run_no_build_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from burtorch import _core, _cpu
+
+    monkeypatch.delenv("BURTORCH_ISA", raising=False)
+    monkeypatch.setattr(_cpu, "supported", list)
+    with pytest.raises(ImportError, match=r"can run none of burtorch's builds: .*baseline"):
+        vars(_core)["_choose"]()
 
 
 def test_source_tree(run: Run, tmp_path: Path) -> None:

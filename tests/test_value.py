@@ -8,6 +8,7 @@ import math
 import operator
 import os
 import pickle
+import random
 import subprocess
 import sys
 
@@ -79,7 +80,7 @@ def test_attributes() -> None:
     y = 2 * x
     assert (x.name, y.name, y.op, x.op, x.args) == ("x", None, "mul", "leaf", ())
     assert y.args[0] == 2.0
-    assert y.args[1].index == x.index
+    assert y.args[1] is x
     x.data, x.grad, x.name = 5, 0.5, None
     assert (x.data, x.grad, x.name) == (5.0, 0.5, None)
     assert repr(x) == "Value(data=5.0, grad=0.5)"
@@ -208,3 +209,38 @@ def test_programs_that_end_oddly(program: str) -> None:
         pytest.skip("this system has no fork")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_args_are_the_values_that_live() -> None:
+    """Whatever came, went and moved in between: a node has one Value, as long as that lives."""
+    random.seed(3)
+    with bt.Tape() as tape:
+        values = [bt.Value(float(i)) for i in range(4)]
+        made_from: dict[int, tuple[bt.Value, bt.Value]] = {}
+        for step in range(2000):
+            x, y = random.choice(values), random.choice(values)
+            values.append(x - y)
+            made_from[id(values[-1])] = (x, y)
+            seen = random.choice(values)
+            assert all(a is b for a, b in zip(seen.args, made_from.get(id(seen), ())))
+            if len(values) > 40:
+                gone = values.pop(random.randrange(4, len(values)))
+                made_from = {k: v for k, v in made_from.items() if k != id(gone)}
+            if step % 100 == 99:
+                tape.collect()
+
+
+def test_args_made_on_the_way_are_kept_while_held_and_forgotten_after() -> None:
+    with bt.Tape() as tape:
+        x = bt.Value(2.0)
+        root = (x * 3).exp()
+        inner = root.args[0]
+        assert root.args[0] is inner
+        assert inner.args[0] is x
+        del inner, root
+        assert len(tape) == 1
+        with tape.scope():
+            stale = x + 1
+        fresh = x * 5  # on the node that the stale one named
+        outer = fresh.exp()
+        assert outer.args[0] is fresh is not stale

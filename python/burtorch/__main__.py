@@ -36,8 +36,8 @@ def _info() -> None:
     from . import _core, _cpu
 
     print(f"burtorch {__version__}")
-    print(f"instruction set: {_core.isa} (this processor can run {', '.join(_cpu.supported())})")
-    print(f"compiler: {_core.compiler}")
+    print(f"instruction set: {_core._isa} (this processor can run {', '.join(_cpu.supported())})")
+    print(f"compiler: {_core._compiler}")
     print(f"Python: {platform.python_version()}, headers: {get_include()}")
 
 

@@ -20,6 +20,10 @@ def _choose() -> str:
     runnable = [isa for isa in _cpu.supported() if isa in built]
     wanted = os.environ.get("BURTORCH_ISA")
     if not wanted:
+        if not runnable:
+            raise ImportError(
+                f"this processor can run none of burtorch's builds: {', '.join(sorted(built))}"
+            )
         return runnable[0]
     if wanted not in built:
         raise ImportError(
@@ -33,7 +37,8 @@ def _choose() -> str:
 
 
 _FOLDERS = [Path(_cpu.__file__).parent]
-isa = _choose()
-_module = importlib.import_module(f"burtorch._core_{isa}")
-__all__ = [name for name in vars(_module) if not name.startswith("_") and name != "compiler"]
-globals().update({name: getattr(_module, name) for name in [*__all__, "compiler"]})
+_isa = _choose()
+_module = importlib.import_module(f"burtorch._core_{_isa}")
+_compiler: str = _module._compiler
+__all__ = [name for name in vars(_module) if not name.startswith("_")]
+globals().update({name: getattr(_module, name) for name in __all__})

@@ -1,6 +1,10 @@
 # python/burtorch/micrograd/__init__.py — programs written for micrograd run with the import changed
 # SPDX-License-Identifier: MIT
-"""The names of micrograd's engine: `from burtorch.micrograd import Value`."""
+"""The names of micrograd's engine: `from burtorch.micrograd import Value`.
+
+Graphs can be walked by `_prev` and `_op`. Two things differ: plain numbers are no nodes, and a second
+`backward()` adds to the gradients of leaves only, so that what they hold is a sum of gradients.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,10 @@
+# python/burtorch/__init__.pyi — the public names, for type checkers
+# SPDX-License-Identifier: MIT
+from ._core import *  # noqa: F403
+from ._paths import __version__ as __version__
+from ._paths import get_cmake_dir as get_cmake_dir
+from ._paths import get_include as get_include
+from .transforms import GradientError as GradientError
+from .transforms import check_grad as check_grad
+from .transforms import grad as grad
+from .transforms import value_and_grad as value_and_grad
