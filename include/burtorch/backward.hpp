@@ -37,10 +37,10 @@ namespace detail {
 // What the sweep may touch of a tape.
 struct TapeAccess {
   template <class T, class Index> struct Columns {
-    const T* BURTORCH_RESTRICT values;
+    T* BURTORCH_RESTRICT values;
     T* BURTORCH_RESTRICT grads;
-    const T* constants;
-    const Index* operands;
+    T* constants;
+    Index* operands;
   };
 
   template <class T, class... O>
@@ -54,9 +54,15 @@ struct TapeAccess {
   template <class T, class... O>
   BURTORCH_INLINE static void clearResults(Tape<T, O...>& tape, std::size_t records) {
     for (std::size_t r = tape.sweptFrom_; r < tape.swept_; ++r)
-      tape.grads_[tape.records_[r].result] = T(0);
+      clearResults(tape.grads_, tape.records_[r]);
     tape.sweptFrom_ = 0;
     tape.swept_ = records;
+  }
+  template <class T, class Record>
+  BURTORCH_INLINE static void clearResults(T* grads, const Record& record) {
+    grads[record.result] = T(0);
+    if (record.isBlock()) [[unlikely]]
+      std::fill_n(grads + record.firstResult(), record.results(), T(0));
   }
   // Notes that some of the first `records` will be swept now; true if some of them may hold a
   // gradient already.
@@ -122,6 +128,29 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
   }
 }
 
+// A block. Operands that take no part are hidden from its pullback; they take part as a whole.
+template <class T, class Index, class Filter, class Record>
+BURTORCH_NOINLINE void pullBlock(const TapeAccess::Columns<T, Index>& columns, const Filter& filter,
+                                 const Record& record) {
+  const BlockDescription<T, Index> d(columns.operands + record.a);
+  const std::size_t first = record.firstResult(), count = record.results();
+  BlockFrame<T, Index> frame{
+      columns.values, columns.grads, columns.constants + d.constantsPlace(), d, first, count};
+  if constexpr (!std::is_empty_v<Filter> && requires { filter.active; }) {
+    for (std::size_t v = 0; v < d.views(); ++v) {
+      const std::uint8_t* const active = filter.active + d.view(v)[0];
+      const std::size_t n = d.viewSize(v);
+      const auto wanted = static_cast<std::size_t>(
+          std::count_if(active, active + n, [](std::uint8_t is) { return is != 0; }));
+      if ((wanted != 0 && wanted != n) || v >= frame.mostHidden)
+        fail(ErrorKind::badArgument, std::string("backwardRestricted: of an operand of ") +
+                                         d.methods().name + " either all nodes or none");
+      if (wanted == 0) frame.hide(v);
+    }
+  }
+  d.methods().pullback(frame);
+}
+
 // Turns records into contributions. In a chain each adjoint is written by one record and read by
 // the next; the trip through memory would cost more than the arithmetic, so the adjoint written
 // last also stays in a register. Invariant: last_ == grads[lastNode_].
@@ -140,6 +169,12 @@ public:
     // No walk is going on, so the word is the code. Each case reads of the record what it needs:
     // read before, it would have to survive the calls that some cases make.
     dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
+      if constexpr (op::is<op::Block, O>) {
+        pullBlock(columns_, filter_, record);
+        filter_.gave(0); // perhaps
+        last_ = columns_.grads[lastNode_];
+        return;
+      }
       if constexpr (!O::isLinear || Filter::skipsZeros)
         if (isZero(g)) return; // where 0 times the derivative might not be 0
       const T* BURTORCH_RESTRICT const v = columns_.values;
@@ -167,7 +202,7 @@ public:
             give(a, toX);
           }
         }
-      } else {
+      } else if constexpr (!op::is<op::Block, O>) {
         pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record, g);
         filter_.gave(0); // perhaps
         last_ = columns_.grads[lastNode_];
@@ -219,6 +254,13 @@ BURTORCH_INLINE std::size_t recordsUpTo(Tape<T, O...>& tape, std::size_t root, c
   T& g = TapeAccess::columns(tape).grads[root];
   g = g + seed;
   return 0;
+}
+
+template <class T, class... O> std::size_t nodesUpTo(const Value<T, O...>& root) {
+  const auto records = root.tape().records();
+  const std::size_t record = root.tape().recordOf(root.sysGetRawNodeIndex());
+  return std::size_t{1} +
+         (record == records.size() ? root.sysGetRawNodeIndex() : records[record].result);
 }
 
 } // namespace detail
@@ -274,18 +316,20 @@ bool backwardUntil(const Value<T, O...>& root, const std::atomic<bool>& stop,
 
 // The gradient with respect to some nodes only (usually leaves): no other leaf's gradient changes,
 // and records that do not lie between them and the root are not pulled. `work` needs one byte per
-// node up to the root.
+// node up to the root, or to the end of the root's block.
 template <class T, class... O, RangeOfValues Leaves>
 void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
                         std::span<std::uint8_t> work) {
   auto& tape = root.tape();
   const auto node = root.sysGetRawNodeIndex();
-  if (work.size() <= node)
-    detail::fail(ErrorKind::badArgument,
-                 "backwardRestricted: needs " + std::to_string(node + std::size_t{1}) +
-                     " bytes to work in, got " + std::to_string(work.size()));
+  const std::size_t root_ = tape.recordOf(node);
+  const std::size_t needed = detail::nodesUpTo(root);
+  if (work.size() < needed)
+    detail::fail(ErrorKind::badArgument, "backwardRestricted: needs " + std::to_string(needed) +
+                                             " bytes to work in, got " +
+                                             std::to_string(work.size()));
   std::uint8_t* const active = work.data();
-  std::fill_n(active, node + std::size_t{1}, std::uint8_t{0});
+  std::fill_n(active, needed, std::uint8_t{0});
   std::size_t oldest = node;
   for (const auto& leaf : leaves) {
     root.checkSameTape(leaf);
@@ -294,7 +338,6 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
     active[i] = 1;
     oldest = std::min(oldest, i);
   }
-  const std::size_t root_ = tape.recordOf(node);
   if (root_ == tape.records().size()) {
     if (active[node]) backward(root);
     return;
@@ -303,9 +346,11 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
   const std::size_t first = static_cast<std::size_t>(
       std::ranges::upper_bound(records, oldest, {}, [](const auto& r) { return r.result; }) -
       records.begin());
-  for (std::size_t r = first; r <= root_; ++r)
-    tape.forEachOperand(records[r],
-                        [&](auto operand) { active[records[r].result] |= active[operand]; });
+  for (std::size_t r = first; r <= root_; ++r) {
+    bool any = false;
+    tape.forEachOperand(records[r], [&](auto operand) { any |= active[operand] != 0; });
+    if (any) std::fill_n(active + records[r].firstResult(), records[r].results(), 1);
+  }
   detail::TapeAccess::clearResults(tape, root_ + 1);
   detail::Pull pull(detail::TapeAccess::columns(tape), detail::OnlyActive{{}, active}, node, T(1));
   detail::sweep(tape, first, root_ + 1, pull);
@@ -313,7 +358,7 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
 
 template <class T, class... O, RangeOfValues Leaves>
 void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves) {
-  std::vector<std::uint8_t> work(root.sysGetRawNodeIndex() + std::size_t{1});
+  std::vector<std::uint8_t> work(detail::nodesUpTo(root));
   backwardRestricted(root, leaves, std::span<std::uint8_t>(work));
 }
 

@@ -223,7 +223,8 @@ void backwardWithScratchStorage(const Value<T, O...>& root, Order&& order, Leave
                   "backwardWithScratchStorage: the order to reuse is of another graph");
   const auto* const records = detail::TapeAccess::records(tape);
   if (detail::TapeAccess::markSwept(tape, top + 1))
-    for (const auto distance : order) columns.grads[records[top - distance].result] = T(0);
+    for (const auto distance : order)
+      detail::TapeAccess::clearResults(columns.grads, records[top - distance]);
   detail::Pull pull(columns, detail::Everything{}, node, T(1));
   for (const auto distance : order) pull(records[top - distance]);
 }

@@ -30,6 +30,7 @@
 // value.hpp is the handle users hold, backward.hpp the sweep.
 #pragma once
 
+#include <burtorch/block.hpp>
 #include <burtorch/cursor.hpp>
 #include <burtorch/error.hpp>
 #include <burtorch/labels.hpp>
@@ -53,6 +54,7 @@ BURTORCH_BEGIN_NAMESPACE
 
 template <Scalar T, class... Options> class Tape;
 template <Scalar T, class... Options> class Value;
+template <Scalar T, class... Options> class View;
 
 // Option of a tape: several threads may append to it at once. Its memory is what it was given; it
 // does not grow.
@@ -106,15 +108,21 @@ public:
 
   struct Record {
     using Word = std::conditional_t<(sizeof(Index) < 4), std::uint16_t, std::uint32_t>;
-    Index result;
-    Index a, b; // what they mean depends on the form: see Form in op/table.hpp
-    Word word;  // the code; walks over the graph borrow one bit and give it back before they end
+    Index result; // of a block: the last of them
+    Index a, b;   // what they mean depends on the form: see Form in op/table.hpp, and block.hpp
+    Word word;    // the code; walks over the graph borrow one bit and give it back before they end
 
     static constexpr Word visited = 0x8000;
     BURTORCH_INLINE Code code() const { return static_cast<Code>(word & (visited - 1u)); }
     Op operation() const { return opOf(code()); }
     Form form() const { return formOf(code()); }
+    BURTORCH_INLINE bool isBlock() const { return code() == blockCode; }
+    BURTORCH_INLINE std::size_t results() const { return isBlock() ? b : 1; }
+    BURTORCH_INLINE std::size_t firstResult() const { return result + std::size_t{1} - results(); }
+    // Whether it made the node, if the node is not newer than its results.
+    bool made(std::size_t node) const { return node >= firstResult(); }
   };
+  using Frame = BlockFrame<T, Index>;
 
   // A position to come back to.
   class Mark {
@@ -237,13 +245,22 @@ public:
     rewind(start);
   }
 
-  // Drops the newest node and, if an operation made it, the record: rewinding by one. No handle to it
-  // may be used any more, and no mark taken since.
+  // How many nodes dropNewest drops.
+  std::size_t newest() const {
+    const Extent now = used();
+    if (now.records == 0) return 1;
+    const Record& record = records_[now.records - 1];
+    return record.result + std::size_t{1} == now.nodes ? record.results() : 1;
+  }
+
+  // Drops the newest node and, if an operation made it, the record, with all results of a block:
+  // rewinding by one. No handle to them may be used any more, and no mark taken since.
   void dropNewest() {
     Extent to = used();
     --to.nodes;
     if (to.records != 0 && records_[to.records - 1].result == to.nodes) {
       const Record& record = records_[--to.records];
+      to.nodes = record.firstResult();
       const bool plain = op::operandsOf(record.code()) == op::Operands::ab; // most of them
       if (!plain)
         detail::dispatch(record.code(), [&]<class O, Form form>(op::Instance<O, form>) {
@@ -255,6 +272,10 @@ public:
           else if constexpr (op::is<op::Product, O> ||
                              (op::is<op::Reduction, O> && form == Form::list))
             to.operands = record.a;
+          else if constexpr (op::is<op::Block, O>) {
+            to.operands = record.a;
+            to.constants = description(record).constantsPlace();
+          }
         });
     }
     cursor_.set(to);
@@ -282,19 +303,25 @@ public:
     Index* const newIndex =
         work.data(); // first 0 or 1: is the node reached; then its new index plus 1
     std::fill_n(newIndex, size(), Index{0});
-    (forEachHandle(keep, [&](auto& handle) { newIndex[checkedIndex(handle)] = 1; }), ...);
-    for (std::size_t r = used().records; r-- != 0;)
-      if (newIndex[records_[r].result] != 0)
-        forEachOperand(records_[r], [&](Index operand) { newIndex[operand] = 1; });
+    (forEachHandle(keep,
+                   [&](auto& handle) {
+                     std::fill_n(newIndex + checkedIndex(handle), nodesOf(handle), Index{1});
+                   }),
+     ...);
+    for (std::size_t r = used().records; r-- != 0;) {
+      Index* const results = newIndex + records_[r].firstResult();
+      Index* const end = results + records_[r].results();
+      if (std::find(results, end, Index{1}) == end) continue;
+      std::fill(results, end, Index{1});
+      forEachOperand(records_[r], [&](Index operand) { newIndex[operand] = 1; });
+    }
     compact(newIndex);
     // In two steps, so that a handle given twice moves once.
     [[maybe_unused]] const auto move = [&](auto& handle) {
-      if (std::exchange(handle.tape_, nullptr) != nullptr)
+      if (std::exchange(handle.tape_, nullptr) != nullptr && nodesOf(handle) != 0)
         handle.index_ = static_cast<Index>(newIndex[handle.index_] - 1u);
     };
-    [[maybe_unused]] const auto settle = [&](auto& handle) {
-      handle = Value<T, Options...>::at(*this, handle.index_);
-    };
+    [[maybe_unused]] const auto settle = [&](auto& handle) { handle.settleOn(*this); };
     (forEachHandle(keep, move), ...);
     (forEachHandle(keep, settle), ...);
   }
@@ -303,24 +330,25 @@ public:
   // leaf.
   std::size_t recordOf(std::size_t node) const {
     const std::size_t n = used().records;
-    if (n != 0 && records_[n - 1].result == node) return n - 1;
+    if (n != 0 && records_[n - 1].result == node) [[likely]]
+      return n - 1;
     const Record* at =
         std::lower_bound(static_cast<const Record*>(records_),
                          static_cast<const Record*>(records_ + n), node, resultBefore);
-    return at != records_ + n && at->result == node ? static_cast<std::size_t>(at - records_) : n;
+    return at != records_ + n && at->made(node) ? static_cast<std::size_t>(at - records_) : n;
   }
 
   // The same for an operand of the record at position `user`. Between the two lies at most one
   // record per node, which gives a first guess that is exact where no leaves lie between.
   std::size_t recordOfOperand(std::size_t node, std::size_t user) const {
-    if (node < records_[0].result)
+    if (node < records_[0].firstResult())
       return used().records; // older than every result: a parameter, say
     const std::size_t distance = records_[user].result - node;
     const Record* const guess = records_ + (user > distance ? user - distance : 0);
     if (guess->result == node) return static_cast<std::size_t>(guess - records_);
     const Record* at =
         std::lower_bound(guess, static_cast<const Record*>(records_ + user), node, resultBefore);
-    return at->result == node ? static_cast<std::size_t>(at - records_) : used().records;
+    return at->made(node) ? static_cast<std::size_t>(at - records_) : used().records;
   }
 
   // Calls f(index) for each operand of a record that is a node, in operand order.
@@ -339,10 +367,29 @@ public:
       break;
     case op::Operands::many:
       detail::dispatch(code, [&]<class O, Form form>(op::Instance<O, form>) {
-        if constexpr (op::is<op::Reduction, O> || op::is<op::Product, O>)
+        if constexpr (op::is<op::Block, O>) {
+          const auto d = description(record);
+          for (std::size_t v = 0; v < d.views(); ++v)
+            for (std::size_t i = 0; i < d.viewSize(v); ++i) f(static_cast<Index>(d.view(v)[0] + i));
+        } else if constexpr (op::is<op::Reduction, O> || op::is<op::Product, O>) {
           forEachOfMany<O, form>(record, f);
+        }
       });
     }
+  }
+
+  // The names of the operation of a record.
+  OpNames namesOf(const Record& record) const {
+    if (!record.isBlock()) return burtorch::namesOf(record.operation());
+    const auto& methods = description(record).methods();
+    return {methods.name, methods.symbol};
+  }
+
+  // A block as its kernels see it.
+  Frame frame(const Record& record) {
+    const auto d = description(record);
+    return {values_,         grads_, constants_ + d.constantsPlace(), d, record.firstResult(),
+            record.results()};
   }
 
   // ---- appending: for value.hpp and others that build operations -------------------------
@@ -350,6 +397,27 @@ public:
   BURTORCH_INLINE Index leaf(T x) { // by value: it may lie on this tape, which may move
     const Extent at = claim({1, 0, 0, 0});
     return place(at.nodes, x);
+  }
+
+  // n leaves next to each other; their values are for the caller to set.
+  Index leaves(std::size_t n) { return placeMany(claim({n, 0, 0, 0}).nodes, n); }
+
+  // A block of n results that keeps k numbers for its pullback. describe(description, kept) fills
+  // in views, parameters, and what of those numbers is known; then forward is run.
+  template <class Describe>
+  Index pushBlock(const BlockMethods<T, Index>& methods, std::size_t n, std::size_t k,
+                  std::size_t views, std::size_t parameters, const Describe& describe) {
+    using Description = detail::BlockDescription<T, Index>;
+    const Extent at = claim({n, 1, k, Description::wordsFor(views, parameters)});
+    const Description d(operands_ + at.operands);
+    d.write(methods, views, parameters, at.constants, k);
+    describe(d, constants_ + at.constants);
+    setRecord(at, blockCode, static_cast<Index>(at.operands), static_cast<Index>(n));
+    Record& record = records_[at.records];
+    record.result = static_cast<Index>(at.nodes + n - 1);
+    const Index first = placeMany(at.nodes, n);
+    methods.forward(frame(record));
+    return first;
   }
 
   BURTORCH_INLINE Index push(Code code, const T& result, Index a, Index b) {
@@ -421,6 +489,7 @@ public:
 private:
   friend detail::TapeAccess;
   template <Scalar, class...> friend class Value;
+  template <Scalar, class...> friend class View;
   template <class> friend class TapeScope;
 
   // ---- places ----------------------------------------------------------------------------
@@ -447,6 +516,14 @@ private:
     return index;
   }
 
+  Index placeMany(std::size_t first, std::size_t n) {
+#if BURTORCH_CHECKS
+    std::fill_n(births_ + first, n, epoch_);
+#endif
+    std::fill_n(grads_ + first, n, T(0));
+    return static_cast<Index>(first);
+  }
+
   // Field by field: clang forgets the types of a struct that it copies whole, and then takes the stores
   // for stores to the counters.
   BURTORCH_INLINE void setRecord(const Extent& at, Code code, Index a, Index b) {
@@ -460,6 +537,10 @@ private:
   detail::RunOf<T> run(std::size_t first, std::size_t n) const { return {values_ + first, n}; }
   detail::ListOf<T, Index> list(std::size_t first, std::size_t n) const {
     return {values_, operands_ + first, n};
+  }
+
+  detail::BlockDescription<T, Index> description(const Record& record) const {
+    return detail::BlockDescription<T, Index>(operands_ + record.a);
   }
 
   static bool resultBefore(const Record& record, std::size_t node) { return record.result < node; }
@@ -501,8 +582,13 @@ private:
     else f(keep);
   }
 
-  std::size_t checkedIndex(const Value<T, Options...>& handle) const {
-    if (handle.tape_ == nullptr) detail::fail(ErrorKind::emptyHandle, "collect: an empty Value");
+  template <class Handle> static std::size_t nodesOf(const Handle& handle) {
+    if constexpr (requires { handle.size(); }) return handle.size();
+    else return 1;
+  }
+
+  template <class Handle> std::size_t checkedIndex(const Handle& handle) const {
+    if (handle.tape_ == nullptr) detail::fail(ErrorKind::emptyHandle, "collect: an empty handle");
     if (handle.tape_ != this)
       detail::fail(ErrorKind::differentTapes, "collect: a handle of another tape");
     handle.check();
@@ -566,6 +652,12 @@ private:
         else rename(record.b);
       } else if constexpr (op::is<op::Reduction, O> && F == Form::run) {
         if (record.b != 0) rename(record.a);
+      } else if constexpr (op::is<op::Block, O>) {
+        take(operands_, record.a, description(record).size(), now.operands);
+        const auto d = description(record);
+        take(constants_, d.constantsPlace(), d.constants(), now.constants);
+        for (std::size_t v = 0; v < d.views(); ++v)
+          if (d.viewSize(v) != 0) rename(d.view(v)[0]);
       } else {
         const std::size_t n = record.b;
         const std::size_t stored = op::is<op::Reduction, O> ? n

@@ -120,6 +120,7 @@ public:
 
 private:
   friend TapeType;
+  void settleOn(TapeType& tape) { *this = at(tape, index_); } // after collect()
   TapeType* tape_ = nullptr;
   Index index_ = 0;
 #if BURTORCH_CHECKS

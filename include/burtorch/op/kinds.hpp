@@ -11,8 +11,9 @@
 //   Reduction  z = forward(x)          pullback(x, z, g, give): give(i, what x[i]'s gradient gains)
 //   Product    z = forward(x, y)       pullback(x, y, g, giveX, giveY); with a bias: its gradient
 //                                      gains g
+//   Block      many results at once: block.hpp
 //
-// In the last two x and y are sequences with size() and operator[]. `symbol` is what a picture
+// In a Reduction and a Product x and y are sequences with size() and operator[]. `symbol` is what a picture
 // shows. An operation whose pullback reads z says so with usesOutput: where it does not, a root
 // need not be evaluated. Operands of a Binary that are plain numbers take no node and no
 // derivative; the tape derives those forms from the same struct.
@@ -38,6 +39,9 @@ struct Clipped : Kind {};
 struct Reduction : Kind {};
 struct Product : Kind {
   static constexpr bool hasBias = false;
+};
+struct Block : Kind { // many results at once; what it computes is in its description (block.hpp)
+  static constexpr const char* symbol = "block";
 };
 
 // Inside an operation the standard functions are called unqualified: these for built-in scalars,

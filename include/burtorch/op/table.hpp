@@ -93,6 +93,7 @@ enum class Op : std::uint8_t {
 #define BURTORCH_ENUMERATOR(Name, function) e##Name,
   BURTORCH_OPERATIONS(BURTORCH_ENUMERATOR)
 #undef BURTORCH_ENUMERATOR
+      eBlock, // any of the blocks in block/
 };
 
 // Where the operands of a record are found. A Unary or Clipped has form 0: a is its node.
@@ -116,6 +117,7 @@ constexpr Code codeOf(Op operation, Form form = Form::nodes) { // from 0 on: lea
 }
 constexpr Op opOf(Code code) { return static_cast<Op>(code / 4 + 1); }
 constexpr Form formOf(Code code) { return static_cast<Form>(code % 4); }
+inline constexpr Code blockCode = codeOf(Op::eBlock);
 
 namespace op {
 
@@ -157,6 +159,7 @@ inline constexpr auto operandsTable = [] {
   for (const Form form : {Form::nodes, Form::nodeNumber, Form::numberNode})                        \
     table[codeOf(Op::e##Name, form)] = operandsOf<Name>(form);
   BURTORCH_OPERATIONS(BURTORCH_ROW)
+  BURTORCH_ROW(Block, block)
 #undef BURTORCH_ROW
   return table;
 }();
@@ -184,6 +187,7 @@ template <class Visitor> BURTORCH_INLINE decltype(auto) dispatch(unsigned code, 
     BURTORCH_CLIPPED_OPERATIONS(BURTORCH_ONE)
     BURTORCH_REDUCTIONS(BURTORCH_TWO)
     BURTORCH_PRODUCTS(BURTORCH_TWO)
+    BURTORCH_ONE(Block, block)
 #undef BURTORCH_THREE
 #undef BURTORCH_TWO
 #undef BURTORCH_ONE
@@ -207,6 +211,7 @@ constexpr OpNames namesOf(Op operation) {
   case Op::e##Name:                                                                                \
     return {#function, op::Name::symbol};
     BURTORCH_OPERATIONS(BURTORCH_NAMES)
+    BURTORCH_NAMES(Block, block)
 #undef BURTORCH_NAMES
   case Op::eLeaf:
     break;

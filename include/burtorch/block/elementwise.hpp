@@ -1,0 +1,183 @@
+// burtorch/block/elementwise.hpp — the operations of the table on every element of a view
+// SPDX-License-Identifier: MIT
+//
+// tanh(x), x + y, 2 * x, … of views. Two views have equal shapes, or one of them is a single row
+// that goes with every row of the other, or a single number that goes with every element.
+#pragma once
+
+#include <burtorch/kernel/map.hpp>
+#include <burtorch/view.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace block {
+
+template <class O> struct Map {
+  static constexpr const char* name = op::Entry<O>::name;
+  static constexpr const char* symbol = O::symbol;
+
+  template <class Frame> static void forward(const Frame& f) {
+    kernel::mapForward<O>(f.value(0).first, f.result(1).first, f.count);
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    if (f.wants(0))
+      kernel::mapBackward<O>(f.value(0).first, f.result(1).first, f.adjoint(1).first,
+                             f.grad(0).first, f.count);
+  }
+};
+
+// Views: x, y. Parameters: rows of the result. The gradients of x are given first, then those of y:
+// both may be the same nodes.
+template <class O> struct Map2 {
+  static constexpr const char* name = op::Entry<O>::name;
+  static constexpr const char* symbol = O::symbol;
+
+  template <class Frame> static void forward(const Frame& f) {
+    each(f,
+         [z = f.result(1).first](std::size_t i, const auto& x, const auto& y, std::size_t,
+                                 std::size_t) BURTORCH_INLINE_LAMBDA { z[i] = O::forward(x, y); });
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    const auto* const z = f.result(1).first;
+    const auto* const dz = f.adjoint(1).first;
+    if (f.wants(0))
+      each(f, [z, dz, dx = f.grad(0).first](std::size_t i, const auto& x, const auto& y,
+                                            std::size_t atX, std::size_t)
+                  BURTORCH_INLINE_LAMBDA { dx[atX] = dx[atX] + O::pullbackX(x, y, z[i], dz[i]); });
+    if (f.wants(1))
+      each(f, [z, dz, dy = f.grad(1).first](std::size_t i, const auto& x, const auto& y,
+                                            std::size_t, std::size_t atY)
+                  BURTORCH_INLINE_LAMBDA { dy[atY] = dy[atY] + O::pullbackY(x, y, z[i], dz[i]); });
+  }
+
+private:
+  // visit(element, x, y, where x is, where y is) for all elements of the result.
+  template <class Frame, class F> BURTORCH_INLINE static void each(const Frame& f, const F& visit) {
+    const auto x = f.value(0), y = f.value(1);
+    const auto row = [&](std::size_t first, std::size_t n, std::size_t atX, std::size_t atY,
+                         auto stepX, auto stepY) BURTORCH_INLINE_LAMBDA {
+      for (std::size_t j = 0; j < n; ++j)
+        visit(first + j, x.first[atX + j * stepX], y.first[atY + j * stepY], atX + j * stepX,
+              atY + j * stepY);
+    };
+    constexpr std::integral_constant<std::size_t, 1> one{};
+    if (x.rows == y.rows && x.cols == y.cols) return row(0, f.count, 0, 0, one, one);
+    const std::size_t rows = f.parameter(0), cols = f.count / rows;
+    for (std::size_t i = 0; i < rows; ++i) {
+      const std::size_t atX = x.rows == 1 ? 0 : i * x.stride, atY = y.rows == 1 ? 0 : i * y.stride;
+      if (x.cols == y.cols) row(i * cols, cols, atX, atY, one, one);
+      else row(i * cols, cols, atX, atY, std::size_t{x.cols != 1}, std::size_t{y.cols != 1});
+    }
+  }
+};
+
+// One operand is a plain number, kept by the block.
+template <class O, Form form> struct MapNumber {
+  static constexpr const char* name = op::Entry<O>::name;
+  static constexpr const char* symbol = O::symbol;
+
+  template <class Frame> static void forward(const Frame& f) {
+    const auto* const x = f.value(0).first;
+    auto* const z = f.result(1).first;
+    const auto c = f.kept[0];
+    for (std::size_t i = 0; i < f.count; ++i)
+      z[i] = form == Form::nodeNumber ? O::forward(x[i], c) : O::forward(c, x[i]);
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    if (!f.wants(0)) return;
+    const auto* const x = f.value(0).first;
+    const auto* const z = f.result(1).first;
+    const auto* const dz = f.adjoint(1).first;
+    auto* const dx = f.grad(0).first;
+    const auto c = f.kept[0];
+    for (std::size_t i = 0; i < f.count; ++i)
+      dx[i] = dx[i] + (form == Form::nodeNumber ? O::pullbackX(x[i], c, z[i], dz[i])
+                                                : O::pullbackY(c, x[i], z[i], dz[i]));
+  }
+};
+
+} // namespace block
+
+template <class O, AnyView V>
+  requires op::is<op::Unary, O>
+V mapElements(const V& x) {
+  return applyBlock<block::Map<O>>(x.rows(), x.cols(), 0, std::span<const V>(&x, 1));
+}
+
+template <class O, AnyView V>
+  requires op::is<op::Binary, O>
+V mapElements(const V& x, const V& y) {
+  const auto goWith = [](std::size_t n, std::size_t m) { return n == m || n == 1 || m == 1; };
+  const bool fits = goWith(x.rows(), y.rows()) && goWith(x.cols(), y.cols()) &&
+                    (x.cols() == y.cols() || x.size() == 1 || y.size() == 1);
+  if (!fits)
+    detail::fail(ErrorKind::badArgument,
+                 std::string(op::Entry<O>::name) + ": " + detail::shapeText(x.rows(), x.cols()) +
+                     " does not go with " + detail::shapeText(y.rows(), y.cols()));
+  const std::array both{x, y};
+  const std::array rows{std::max(x.rows(), y.rows())};
+  const std::size_t cols = std::max(x.cols(), y.cols());
+  const bool isEmpty = x.size() == 0 || y.size() == 0;
+  return applyBlock<block::Map2<O>>(isEmpty ? 0 : rows[0], cols, 0, std::span<const V>(both),
+                                    std::span<const std::size_t>(rows));
+}
+
+template <class O, Form form, AnyView V>
+V mapElementsWithNumber(const V& x, const typename V::Scalar& number) {
+  return applyBlock<block::MapNumber<O, form>>(x.rows(), x.cols(), 1, std::span<const V>(&x, 1), {},
+                                               std::span(&number, 1));
+}
+
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  template <AnyView V> V function(const V& x) { return mapElements<op::Name>(x); }
+BURTORCH_UNARY_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  template <AnyView V> V function(const V& x, const V& y) { return mapElements<op::Name>(x, y); }  \
+  template <AnyView V> V function(const V& x, const std::type_identity_t<typename V::Scalar>& y) { \
+    return mapElementsWithNumber<op::Name, Form::nodeNumber>(x, y);                                \
+  }                                                                                                \
+  template <AnyView V> V function(const std::type_identity_t<typename V::Scalar>& x, const V& y) { \
+    return mapElementsWithNumber<op::Name, Form::numberNode>(y, x);                                \
+  }
+BURTORCH_BINARY_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
+template <AnyView V> V log(const V& x) { return logarithm(x); }
+template <AnyView V> V operator-(const V& x) { return negative(x); }
+
+template <class X, class Y>
+concept ViewBeside =
+    (AnyView<X> && (std::same_as<X, Y> || std::convertible_to<Y, typename X::Scalar>)) ||
+    (AnyView<Y> && std::convertible_to<X, typename Y::Scalar>);
+
+template <class X, class Y>
+  requires ViewBeside<X, Y>
+auto operator+(const X& x, const Y& y) {
+  return add(x, y);
+}
+template <class X, class Y>
+  requires ViewBeside<X, Y>
+auto operator-(const X& x, const Y& y) {
+  return sub(x, y);
+}
+template <class X, class Y>
+  requires ViewBeside<X, Y>
+auto operator*(const X& x, const Y& y) {
+  return mul(x, y);
+}
+template <class X, class Y>
+  requires ViewBeside<X, Y>
+auto operator/(const X& x, const Y& y) {
+  return div(x, y);
+}
+
+BURTORCH_END_NAMESPACE

@@ -1,0 +1,60 @@
+// burtorch/block/layer_norm.hpp — every row shifted and scaled to mean 0 and variance 1
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <burtorch/block/affine.hpp>
+#include <burtorch/kernel/layer_norm.hpp>
+#include <burtorch/view.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace block {
+
+// Views: x, scale, shift. Keeps eps, then the mean and the inverse deviation of each row.
+// Parameters: what becomes of the gradients of scale and shift.
+struct LayerNorm {
+  static constexpr const char* name = "layerNorm";
+  static constexpr const char* symbol = "layer norm";
+  template <class Frame> static bool assigns(const Frame& f) {
+    return storeOf(f, 0) == kernel::Store::assign;
+  }
+
+  template <class Frame> static void forward(const Frame& f) {
+    const auto x = f.value(0);
+    kernel::layerNormForward(x, f.value(1).first, f.value(2).first, f.kept[0], f.result(x.rows),
+                             f.kept + 1, f.kept + 1 + x.rows);
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    const auto x = f.value(0);
+    auto dx = f.grad(0);
+    if (!f.wants(0)) dx.first = nullptr;
+    kernel::layerNormBackward(x, f.value(1).first, f.kept + 1, f.kept + 1 + x.rows,
+                              f.adjoint(x.rows), dx, f.wants(1) ? f.grad(1).first : nullptr,
+                              f.wants(2) ? f.grad(2).first : nullptr, storeOf(f, 0));
+  }
+};
+
+} // namespace block
+
+// (x − mean) / √(variance + eps) · scale + shift for each row, with the biased variance.
+template <AnyView V>
+V layerNorm(const V& x, const V& scale, const V& shift,
+            std::type_identity_t<typename V::Scalar> eps = typename V::Scalar(1e-5),
+            ParameterGradients gradients = ParameterGradients::accumulate) {
+  if (scale.size() != x.cols() || shift.size() != x.cols())
+    detail::fail(ErrorKind::badArgument, "layerNorm: " + std::to_string(scale.size()) +
+                                             " scales and " + std::to_string(shift.size()) +
+                                             " shifts for rows of " +
+                                             detail::shapeText(x.rows(), x.cols()));
+  const std::array all{x, scale, shift};
+  const std::array parameters{static_cast<std::size_t>(gradients)};
+  return applyBlock<block::LayerNorm>(x.rows(), x.cols(), 1 + 2 * x.rows(), std::span<const V>(all),
+                                      std::span<const std::size_t>(parameters), std::span(&eps, 1));
+}
+
+BURTORCH_END_NAMESPACE

@@ -1,0 +1,92 @@
+// burtorch/block/softmax.hpp — softmax, log-softmax and cross-entropy of the rows of a view
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <burtorch/kernel/softmax.hpp>
+#include <burtorch/view.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <string>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace block {
+
+struct Softmax {
+  static constexpr const char* name = "softmax";
+  static constexpr const char* symbol = "softmax";
+  template <class Frame> static void forward(const Frame& f) {
+    kernel::softmaxForward(f.value(0), f.result(f.value(0).rows));
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    const std::size_t rows = f.value(0).rows;
+    using T = std::remove_reference_t<decltype(*f.values)>;
+    if (f.wants(0))
+      kernel::softmaxBackward(kernel::Matrix<const T>(f.result(rows)), f.adjoint(rows), f.grad(0));
+  }
+};
+
+struct LogSoftmax {
+  static constexpr const char* name = "logSoftmax";
+  static constexpr const char* symbol = "log softmax";
+  template <class Frame> static void forward(const Frame& f) {
+    kernel::logSoftmaxForward(f.value(0), f.result(f.value(0).rows));
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    const std::size_t rows = f.value(0).rows;
+    using T = std::remove_reference_t<decltype(*f.values)>;
+    if (f.wants(0))
+      kernel::logSoftmaxBackward(kernel::Matrix<const T>(f.result(rows)), f.adjoint(rows),
+                                 f.grad(0));
+  }
+};
+
+// Parameters: the target of each row. Keeps the probabilities.
+struct CrossEntropy {
+  static constexpr const char* name = "crossEntropy";
+  static constexpr const char* symbol = "cross-entropy";
+  template <class Frame> static void forward(const Frame& f) {
+    kernel::crossEntropyForward(f.value(0), f.description.parameters(), f.result(1).first,
+                                probabilities(f));
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    using T = std::remove_reference_t<decltype(*f.values)>;
+    if (f.wants(0))
+      kernel::crossEntropyBackward(kernel::Matrix<const T>(probabilities(f)),
+                                   f.description.parameters(), f.adjoint(1).first, f.grad(0));
+  }
+
+private:
+  template <class Frame> static auto probabilities(const Frame& f) {
+    const auto x = f.value(0);
+    return kernel::Matrix<std::remove_reference_t<decltype(*f.values)>>{f.kept, x.rows, x.cols,
+                                                                        x.cols};
+  }
+};
+
+} // namespace block
+
+// eˣ over its sum, of each row.
+template <AnyView V> V softmax(const V& x) {
+  return applyBlock<block::Softmax>(x.rows(), x.cols(), 0, std::span<const V>(&x, 1));
+}
+// Its logarithm, without leaving the range of the numbers.
+template <AnyView V> V logSoftmax(const V& x) {
+  return applyBlock<block::LogSoftmax>(x.rows(), x.cols(), 0, std::span<const V>(&x, 1));
+}
+
+// -log softmax(x)[target] of each row: one number per row.
+template <AnyView V, std::integral Target>
+V crossEntropy(const V& x, std::span<const Target> targets) {
+  if (targets.size() != x.rows())
+    detail::fail(ErrorKind::badArgument, "crossEntropy: " + std::to_string(targets.size()) +
+                                             " targets for logits of " +
+                                             detail::shapeText(x.rows(), x.cols()));
+  detail::demandBelow(targets, x.cols(), "crossEntropy: target");
+  return applyBlock<block::CrossEntropy>(1, x.rows(), x.size(), std::span<const V>(&x, 1), {}, {},
+                                         targets);
+}
+
+BURTORCH_END_NAMESPACE
