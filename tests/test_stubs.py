@@ -22,13 +22,13 @@ def names(body: list[ast.stmt]) -> set[str]:
 
 
 def test_functions_and_classes() -> None:
-    assert names(STUB.body) - {"isa", "compiler", "__all__"} == set(_core.__all__)
+    assert names(STUB.body) - {"isa", "compiler", "__all__", "_viz"} == set(_core.__all__)
 
 
 def test_attributes_of_value_and_tape() -> None:
     classes = {item.name: item for item in STUB.body if isinstance(item, ast.ClassDef)}
-    for name in ("Value", "Tape", "Scratch"):
-        offered = {a for a in dir(getattr(bt, name)) if not a.startswith("_")}
+    for name in ("Value", "Tape", "Scratch", "_viz"):
+        offered = {a for a in dir(getattr(_core, name)) if not a.startswith("_")}
         stubbed = {a for a in names(classes[name].body) if not a.startswith("_")}
         assert offered == stubbed
 

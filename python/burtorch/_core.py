@@ -36,4 +36,4 @@ _FOLDERS = [Path(_cpu.__file__).parent]
 isa = _choose()
 _module = importlib.import_module(f"burtorch._core_{isa}")
 __all__ = [name for name in vars(_module) if not name.startswith("_") and name != "compiler"]
-globals().update({name: getattr(_module, name) for name in [*__all__, "compiler"]})
+globals().update({name: getattr(_module, name) for name in [*__all__, "compiler", "_viz"]})

@@ -377,3 +377,13 @@ def hypot(x: Value, y: Value | Number, /) -> Value: ...
 def hypot(x: Number, y: Value, /) -> Value: ...
 @overload
 def hypot(x: Number, y: Number, /) -> float: ...
+
+class _viz:  # noqa: N801  a module inside the module
+    @staticmethod
+    def graph_json(
+        root: Value,
+        depth: int | None = None,
+        max_nodes: int | None = None,
+        title: str = "",
+        parameters_below: int | None = None,
+    ) -> str: ...
