@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -47,9 +48,9 @@ struct Node {
 template <class TapeType> struct Graph {
   const TapeType& tape;
   Selection selection;
-  std::size_t root;
-  std::vector<Node> nodes; // ascending
-  std::size_t more;        // how many others the root reaches
+  std::vector<std::size_t> roots; // descending
+  std::vector<Node> nodes;        // ascending
+  std::size_t more;               // how many others the roots reach
 
   bool isLeaf(const Node& node) const { return node.record == tape.records().size(); }
   bool has(std::size_t index) const {
@@ -59,7 +60,8 @@ template <class TapeType> struct Graph {
     return isLeaf(node) ? Op::eLeaf : tape.records()[node.record].operation();
   }
   Kind kindOf(const Node& node) const {
-    if (node.index == root) return Kind::root;
+    const bool isRoot = std::ranges::binary_search(roots, node.index, std::ranges::greater{});
+    if (isRoot && (roots.size() == 1 || !isLeaf(node))) return Kind::root;
     if (!isLeaf(node)) return Kind::inner;
     const bool isParameter = selection.parametersBelow ? node.index < *selection.parametersBelow
                                                        : !tape.label(node.index).empty();
@@ -67,17 +69,19 @@ template <class TapeType> struct Graph {
   }
 };
 
-// A record that makes several nodes at once would be found from each of them, through recordOf, and
-// its operands seen once: what stands between the two is the set of nodes, not of records.
-template <class T, class... O>
-Graph<Tape<T, O...>> graphOf(const Value<T, O...>& root, const Selection& selection = {}) {
-  const Tape<T, O...>& tape = root.tape();
-  const std::size_t start = root.sysGetRawNodeIndex();
-  std::vector<bool> seen(start + 1);
-  std::vector<Node> found{{start, tape.recordOf(start)}}; // nearest first
-  seen[start] = true;
-  std::size_t kept = 0, level = 0;
-  for (std::size_t next = 0, levelEnd = 1; next < found.size(); ++next) {
+// What the roots, given newest first, were made from. A record that makes several nodes at once would
+// be found from each of them, through recordOf: what is kept here are nodes, not records.
+template <class TapeType>
+Graph<TapeType> graphOf(const TapeType& tape, std::vector<std::size_t> roots,
+                        const Selection& selection) {
+  std::vector<bool> seen(roots.empty() ? 0 : roots.front() + 1);
+  std::vector<Node> found; // nearest first
+  for (const std::size_t root : roots) {
+    seen[root] = true;
+    found.push_back({root, tape.recordOf(root)});
+  }
+  std::size_t kept = 0;
+  for (std::size_t next = 0, level = 0, levelEnd = found.size(); next < found.size(); ++next) {
     if (next == levelEnd) ++level, levelEnd = found.size();
     if (level <= selection.depth) kept = next + 1;
     const std::size_t user = found[next].record;
@@ -92,7 +96,24 @@ Graph<Tape<T, O...>> graphOf(const Value<T, O...>& root, const Selection& select
   const std::size_t more = found.size() - kept;
   found.resize(kept);
   std::ranges::sort(found, {}, &Node::index);
-  return {tape, selection, start, std::move(found), more};
+  return {tape, selection, std::move(roots), std::move(found), more};
+}
+
+template <class T, class... O>
+Graph<Tape<T, O...>> graphOf(const Value<T, O...>& root, const Selection& selection = {}) {
+  return graphOf(std::as_const(root.tape()), {root.sysGetRawNodeIndex()}, selection);
+}
+
+// Everything on a tape; its roots are the nodes that no operation has used.
+template <class T, class... O>
+Graph<Tape<T, O...>> graphOf(const Tape<T, O...>& tape, const Selection& selection = {}) {
+  std::vector<bool> used(tape.size());
+  for (const auto& record : tape.records())
+    tape.forEachOperand(record, [&](std::size_t operand) { used[operand] = true; });
+  std::vector<std::size_t> roots;
+  for (std::size_t i = tape.size(); i-- != 0;)
+    if (!used[i]) roots.push_back(i);
+  return graphOf(tape, std::move(roots), selection);
 }
 
 // One operand of an operation, in the order they are written: a node or a plain number.

@@ -26,7 +26,7 @@ std::string buildJsonGraph(const Value<T, O...>& root, std::string_view title = 
   const auto graph = viz::graphOf(root, selection);
   const auto& tape = graph.tape;
   std::string out =
-      "{\"title\":" + viz::jsonString(title) + ",\"root\":" + std::to_string(graph.root) +
+      "{\"title\":" + viz::jsonString(title) + ",\"root\":" + std::to_string(graph.roots[0]) +
       ",\"more\":" + std::to_string(graph.more) + ",\"dtype\":\"" +
       (std::is_same_v<T, double> ? "float64" : "float" + std::to_string(8 * sizeof(T))) +
       "\",\"nodes\":[";

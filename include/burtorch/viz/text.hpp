@@ -152,15 +152,10 @@ std::string numberText(T x, int digits = allDigits) {
   return {buffer, end.ptr};
 }
 
-// The same for readers of JSON, which has no such numbers, and of Python, which spells them so.
+// The same for readers of JSON, which knows no such numbers: strings.
 template <class T> std::string jsonNumber(const T& x) {
   const std::string text = numberText(x);
   return text.find_first_not_of("0123456789+-.e") == std::string::npos ? text : jsonString(text);
-}
-template <class T> std::string pythonNumber(const T& x) {
-  const std::string text = numberText(x);
-  return text.find_first_not_of("0123456789+-.e") == std::string::npos ? text
-                                                                       : "float('" + text + "')";
 }
 
 } // namespace viz
