@@ -98,7 +98,7 @@ TEST_CASE("kinds: the root, results, parameters and other leaves") {
 TEST_CASE("a whole tape: its roots are what no operation has used") {
   bt::Tape<double> tape;
   const V a(tape, 2.0), lonely(tape, 5.0);
-  const V one = sqr(a), two = sqrt(a);
+  [[maybe_unused]] const V one = sqr(a), two = sqrt(a);
   const auto graph = viz::graphOf(tape);
   CHECK(indices(graph) == Indices{0, 1, 2, 3});
   CHECK(graph.roots == Indices{3, 2, 1});

@@ -13,6 +13,7 @@
 
 #include <burtorch/viz/show.hpp>
 
+#include <exception>
 #include <string>
 
 // The functions appear in the program, whatever the optimizer and the linker think of it.
@@ -47,6 +48,12 @@ template <class F> const char* debugText(const F& f) {
 
 } // namespace viz::detail
 
+BURTORCH_END_NAMESPACE
+
+// Not in the inline namespace: debuggers don't look into it. The types of the arguments are, so units
+// with different switches still don't mix.
+namespace burtorch {
+
 #define BURTORCH_DEBUG_FUNCTIONS(T)                                                                \
   BURTORCH_FOR_DEBUGGERS const char* debugString(const Value<T>& v) {                              \
     return viz::detail::debugText([&] { return asString(v); });                                    \
@@ -61,4 +68,4 @@ BURTORCH_DEBUG_FUNCTIONS(double)
 BURTORCH_DEBUG_FUNCTIONS(float)
 #undef BURTORCH_DEBUG_FUNCTIONS
 
-BURTORCH_END_NAMESPACE
+} // namespace burtorch

@@ -160,7 +160,7 @@ image = ax.imshow(cells, cmap="Blues" if items else "viridis", aspect="auto")
 middle = (image.norm.vmin + image.norm.vmax) / 2
 for i, texts in enumerate(items):
     for j, text in enumerate(texts):
-        colour = "white" if cells[i][j] > middle else "0.3"
+        colour = "white" if cells[i][j] > middle else "0.15"
         ax.text(j, i, text, ha="center", va="center", color=colour, fontsize=8, parse_math=False)
 if rows:
     ax.set_yticks(range(height), rows, parse_math=False)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from .._core import _viz
 from ._errors import DrawingError, MissingToolError, TooLargeError
-from ._graph import dot, graph, mimebundle, save
+from ._graph import FIELDS, dot, graph, mimebundle, save
 from ._script import (
     gradient_histogram,
     heatmap_basic_script,
@@ -28,6 +28,7 @@ from ._script import (
 )
 
 __all__ = [
+    "FIELDS",
     "DrawingError",
     "MissingToolError",
     "TooLargeError",
