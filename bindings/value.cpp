@@ -424,14 +424,16 @@ PyObject* getName(PyObject* self, void*) {
   });
 }
 int setName(PyObject* self, PyObject* value, void*) {
-  const char* text = "";
+  std::string text;
   if (value != nullptr && value != Py_None) {
     if (!PyUnicode_Check(value)) {
       typeError("name is a str or None, not %.100s", value);
       return -1;
     }
-    text = PyUnicode_AsUTF8(value);
-    if (text == nullptr) return -1;
+    Py_ssize_t size = 0;
+    const char* const bytes = PyUnicode_AsUTF8AndSize(value, &size);
+    if (bytes == nullptr) return -1;
+    text.assign(bytes, static_cast<std::size_t>(size));
   }
   PyObject* const done = withValue(self, [&](auto& t, const auto& v) {
     if (t.busy) throw TapeIsBusy();

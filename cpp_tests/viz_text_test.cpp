@@ -78,6 +78,8 @@ TEST_CASE("each language gets its own spelling") {
   CHECK(viz::dotString(text) == "\"a&quot;b\\\\c\\n&lt;&amp;&gt;␁ é\"");
   CHECK(viz::htmlText(text) == "a&quot;b\\c<BR/>&lt;&amp;&gt;␁ é");
   CHECK(viz::htmlText("\x7f") == "␡");
+  CHECK(viz::htmlText("]") == "&#93;");
+  CHECK(viz::htmlText("\xEF\xBF\xBF") == "\xEF\xBF\xBD"); // no XML may hold it
 }
 
 TEST_CASE("bytes that are not UTF-8 become U+FFFD, one each") {

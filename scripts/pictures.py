@@ -15,12 +15,12 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 def main() -> None:
     DOCS.mkdir(exist_ok=True)
     for name, graph, at, _ in GRAPHS:
-        a, b = bt.Value(at[0], "a"), bt.Value(at[1], "b")
-        g = graph(a, b)
-        g.name = "g"
-        g.backward()
-        path = bt.viz.save(g, DOCS / f"{name}.svg")
-        print(path)
+        with bt.Tape():  # each counts its nodes from 0
+            a, b = bt.Value(at[0], "a"), bt.Value(at[1], "b")
+            g = graph(a, b)
+            g.name = "g"
+            g.backward()
+            print(bt.viz.save(g, DOCS / f"{name}.svg"))
 
 
 if __name__ == "__main__":

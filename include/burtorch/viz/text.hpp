@@ -43,25 +43,23 @@ inline std::size_t sequenceLength(std::string_view text) {
   return overlong || surrogate || tooLarge ? 0 : length;
 }
 
-// Appends the text, with put(out, c) in place of the ASCII characters for which it returns true.
+// The text, with what put(out, character) has put in place of the characters for which it returns
+// true. A character is its UTF-8.
 template <class Put> std::string escaped(std::string_view text, const Put& put) {
   std::string out;
   out.reserve(text.size() + 2);
   while (!text.empty()) {
     const std::size_t length = sequenceLength(text);
-    if (length == 0) out += "\xEF\xBF\xBD"; // U+FFFD
-    else if (length > 1 || !put(out, text[0])) out += text.substr(0, length);
+    const std::string_view character =
+        length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length); // U+FFFD
+    if (!put(out, character)) out += character;
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return out;
 }
 
-inline bool isControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }
-
-// XML, and so SVG, has no control characters; Unicode has a symbol for each.
-inline void putControlPicture(std::string& out, char c) {
-  out += "\xE2\x90"; // U+2400 …
-  out += static_cast<char>(c == 0x7F ? 0xA1 : 0x80 + c);
+inline bool isControl(std::string_view c) {
+  return c.size() == 1 && (static_cast<unsigned char>(c[0]) < 0x20 || c[0] == 0x7F);
 }
 
 inline void putHex(std::string& out, const char* prefix, int digits, char c) {
@@ -70,35 +68,35 @@ inline void putHex(std::string& out, const char* prefix, int digits, char c) {
   out += buffer;
 }
 
-// What readers of DOT take for the start of an entity, also inside quotes.
-inline bool putEntity(std::string& out, char c) {
-  switch (c) {
-  case '&':
-    return out += "&amp;", true;
-  case '<':
-    return out += "&lt;", true;
-  case '>':
-    return out += "&gt;", true;
-  case '"':
-    return out += "&quot;", true;
-  default:
-    return false;
-  }
-}
-
-// A string that C, JSON and Python read alike, but for the characters they spell differently.
+// A string that JSON and Python read alike, but for the characters they spell differently.
 template <class PutControl>
 std::string quoted(std::string_view text, const PutControl& putControl) {
   return '"' +
          escaped(text,
-                 [&](std::string& out, char c) {
-                   if (c == '"' || c == '\\') out += '\\', out += c;
-                   else if (c == '\n') out += "\\n";
-                   else if (isControl(c)) putControl(out, c);
+                 [&](std::string& out, std::string_view c) {
+                   if (c == "\"" || c == "\\") out.append("\\").append(c);
+                   else if (c == "\n") out += "\\n";
+                   else if (isControl(c)) putControl(out, c[0]);
                    else return false;
                    return true;
                  }) +
          '"';
+}
+
+// What pictures must not contain as it is. Graphviz takes & for the start of an entity also inside
+// quotes. XML, and so SVG, has no control characters, for which Unicode has symbols (U+2400 …), and
+// lacks U+FFFE and U+FFFF.
+inline bool putForPicture(std::string& out, std::string_view c) {
+  if (c == "&") out += "&amp;";
+  else if (c == "<") out += "&lt;";
+  else if (c == ">") out += "&gt;";
+  else if (c == "\"") out += "&quot;";
+  else if (c == "]") out += "&#93;"; // Graphviz 2.43 can't read a label that is nothing else
+  else if (c == "\xEF\xBF\xBE" || c == "\xEF\xBF\xBF") out += "\xEF\xBF\xBD";
+  else if (isControl(c))
+    out.append("\xE2\x90").append(1, static_cast<char>(c[0] == 0x7F ? 0xA1 : 0x80 + c[0]));
+  else return false;
+  return true;
 }
 
 } // namespace detail
@@ -107,11 +105,10 @@ std::string quoted(std::string_view text, const PutControl& putControl) {
 inline std::string dotString(std::string_view text) {
   return '"' +
          detail::escaped(text,
-                         [](std::string& out, char c) {
-                           if (c == '\\') out += "\\\\";
-                           else if (c == '\n') out += "\\n";
-                           else if (detail::isControl(c)) detail::putControlPicture(out, c);
-                           else return detail::putEntity(out, c);
+                         [](std::string& out, std::string_view c) {
+                           if (c == "\\") out += "\\\\";
+                           else if (c == "\n") out += "\\n";
+                           else return detail::putForPicture(out, c);
                            return true;
                          }) +
          '"';
@@ -119,10 +116,9 @@ inline std::string dotString(std::string_view text) {
 
 // Text inside an HTML-like label of the DOT language; lines are broken with <BR/>.
 inline std::string htmlText(std::string_view text) {
-  return detail::escaped(text, [](std::string& out, char c) {
-    if (c == '\n') out += "<BR/>";
-    else if (detail::isControl(c)) detail::putControlPicture(out, c);
-    else return detail::putEntity(out, c);
+  return detail::escaped(text, [](std::string& out, std::string_view c) {
+    if (c != "\n") return detail::putForPicture(out, c);
+    out += "<BR/>";
     return true;
   });
 }
