@@ -7,7 +7,7 @@ BIN := $(CURDIR)/.venv/bin
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test slow bench lint format amalgamate loc clean package venv
+.PHONY: help demo test slow bench lint format amalgamate pictures loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -17,7 +17,7 @@ demo: package ## gradients of the paper's graphs from C++ and from Python, check
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_demo
 	@build/release/examples/burtorch_demo
 	@echo; echo "The same from Python (burtorch demo):"; echo
-	@$(BIN)/python -m burtorch demo
+	@$(BIN)/python -m burtorch demo --picture build/tiny.svg
 
 test: package ## run all tests; ARGS="-k install" selects some
 	@$(PYTHON) scripts/setup.py --clang
@@ -50,6 +50,9 @@ format: ## rewrite the sources as clang-format and ruff want them
 
 amalgamate: ## make the one-file header build/burtorch.h
 	@$(PYTHON) scripts/amalgamate.py
+
+pictures: package ## draw the graphs of the README into docs/
+	@$(BIN)/python scripts/pictures.py
 
 loc: ## count the lines of the engine
 	@$(PYTHON) scripts/loc.py

@@ -11,5 +11,6 @@ PYBIND11_DECLARE_HOLDER_TYPE(T, burtorch_python::Ref<T>, true)
 namespace burtorch_python {
 
 void registerTape(pybind11::module_& module);
+void registerViz(pybind11::module_& module);
 
 } // namespace burtorch_python

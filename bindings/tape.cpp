@@ -208,6 +208,11 @@ void registerTape(py::module_& module) {
                       std::to_string(t.tape.size()) + " nodes)";
              });
            })
+      .def("_repr_mimebundle_",
+           [](const py::object& self, const py::args& args, const py::kwargs& keywords) {
+             return py::reinterpret_steal<py::object>(
+                 notebookDisplay(self.ptr(), args.ptr(), keywords.ptr()));
+           })
       .def("__enter__",
            [](AnyTape& any) {
              enterTape(any);

@@ -4,6 +4,8 @@
 
 #include "register.hpp"
 
+#include <burtorch/viz/graph.hpp>
+
 #include <pybind11/pybind11.h>
 
 #include <cctype>
@@ -424,20 +426,11 @@ PyObject* getArgs(PyObject* self, void*) {
     v.check();
     const std::size_t r = t.tape.recordOf(v.sysGetRawNodeIndex());
     if (r == t.tape.records().size()) return PyTuple_New(0);
-    const auto record = t.tape.records()[r];
     pybind11::list args;
-    const auto addNode = [&](std::size_t node) {
-      args.append(pybind11::reinterpret_steal<pybind11::object>(valueOf(t, node)));
-    };
-    const auto addNumber = [&](std::size_t place) {
-      args.append(double(t.tape.constants()[place]));
-    };
-    if (bt::op::operandsOf(record.code()) == bt::op::Operands::b) addNumber(record.a);
-    t.tape.forEachOperand(record, addNode);
-    if (bt::op::operandsOf(record.code()) == bt::op::Operands::a) {
-      if (record.form() == bt::Form::nodeNumber) addNumber(record.b);
-      if (record.operation() == bt::Op::eClamp) addNumber(record.b), addNumber(record.b + 1u);
-    }
+    for (const auto& argument : bt::viz::argumentsOf(t.tape, t.tape.records()[r]))
+      if (argument.isNode)
+        args.append(pybind11::reinterpret_steal<pybind11::object>(valueOf(t, argument.node)));
+      else args.append(double(argument.value));
     return pybind11::tuple(args).release().ptr();
   });
 }
@@ -469,16 +462,19 @@ PyObject* getName(PyObject* self, void*) {
   });
 }
 int setName(PyObject* self, PyObject* value, void*) {
-  const char* text = "";
+  std::string text;
   if (value != nullptr && value != Py_None) {
     if (!PyUnicode_Check(value)) {
       typeError("name is a str or None, not %.100s", value);
       return -1;
     }
-    text = PyUnicode_AsUTF8(value);
-    if (text == nullptr) return -1;
+    Py_ssize_t size = 0;
+    const char* const bytes = PyUnicode_AsUTF8AndSize(value, &size);
+    if (bytes == nullptr) return -1;
+    text.assign(bytes, static_cast<std::size_t>(size));
   }
-  PyObject* const done = withValue(self, [&](auto&, const auto& v) {
+  PyObject* const done = withValue(self, [&](auto& t, const auto& v) {
+    if (t.busy) throw TapeIsBusy();
     v.setLabel(text);
     return Py_None;
   });
@@ -742,6 +738,7 @@ std::vector<PyMethodDef>& methods() {
         {"__deepcopy__", deepCopy, METH_O, nullptr},
         {"__reduce__", reduceForPickle, METH_NOARGS, nullptr},
         {"__format__", formatValue, METH_O, nullptr},
+        {"_repr_mimebundle_", erased(notebookDisplay), METH_VARARGS | METH_KEYWORDS, nullptr},
     };
 #define BURTORCH_METHOD(Name, function)                                                            \
   m.push_back({keep(snakeCase(#function)), unaryMethod<bt::op::Name>, METH_NOARGS,                 \

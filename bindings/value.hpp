@@ -40,6 +40,9 @@ template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>:
 // Adds the type, its exceptions, and the functions of the operation table to the module.
 void addValue(PyObject* module);
 
+// _repr_mimebundle_(include=None, exclude=None) of a Value or a Tape: burtorch.viz draws it.
+PyObject* notebookDisplay(PyObject* self, PyObject* args, PyObject* keywords);
+
 // Turns the C++ exception being handled into a Python one. To be called in a catch block.
 void translateException();
 

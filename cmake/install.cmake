@@ -12,6 +12,8 @@ install(TARGETS burtorch EXPORT burtorchTargets)
 install(FILES include/burtorch.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(DIRECTORY include/burtorch DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.hpp")
+# How debuggers show Values and tapes.
+install(DIRECTORY share/burtorch DESTINATION "${CMAKE_INSTALL_DATADIR}")
 
 install(EXPORT burtorchTargets NAMESPACE burtorch:: DESTINATION "${burtorch_cmake_dir}")
 configure_package_config_file(

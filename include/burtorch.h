@@ -3,5 +3,6 @@
 #pragma once
 
 #include <burtorch/burtorch.hpp>
+#include <burtorch/viz/viz.hpp>
 
 using namespace burtorch; // NOLINT: this header exists to do this

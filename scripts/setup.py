@@ -161,6 +161,12 @@ NICE_TO_HAVE = [
     Nicety("doctest-dev", "the C++ test framework", have_doctest, "CMake will fetch doctest"),
     Nicety("graphviz", "draws graphs", have_graphviz, "pictures stay DOT text"),
     Nicety(
+        "gdb",
+        "the debugger",
+        lambda: shutil.which("gdb") is not None,
+        "the tests of its pretty printers are skipped",
+    ),
+    Nicety(
         "pkg-config",
         "finds installed libraries",
         lambda: shutil.which("pkg-config") is not None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,106 @@ def test_demo_checks_its_gradients(run: Run, site: Path, tmp_path: Path) -> None
     text = burtorch(run, site, "demo", cwd=tmp_path)
     assert text.count("right") == 2
     assert "WRONG" not in text
+
+
+def test_demo_draws_the_tiny_graph(run: Run, site: Path, tmp_path: Path) -> None:
+    said = burtorch(run, site, "demo", "--picture", "g.svg", cwd=tmp_path).splitlines()[-1]
+    file = "g.svg" if shutil.which("dot") else "g.svg.dot"
+    assert file in said
+    assert "612.5" in (tmp_path / file).read_text(encoding="utf-8")
+
+
+MODEL = """
+def loss(a=1.0, b=2.0):
+    return (a * b - 3) ** 2
+
+def product(a, /, b, *, c=2):
+    return a * b * c
+
+def constant(a=1.0):
+    return 3.0
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    return path
+
+
+def test_draw_with_defaults(run: Run, site: Path, model: Path) -> None:
+    said = burtorch(run, site, "draw", "model.py:loss", "--out", "l.dot", cwd=model.parent)
+    assert said == "l.dot: loss = 1"
+    text = (model.parent / "l.dot").read_text(encoding="utf-8")
+    assert "<B>a</B>" in text
+    assert "<B>loss</B>" in text
+    assert ">-4<" in text  # d loss / d a = 2 (ab - 3) b: backward was run
+
+
+def test_draw_with_numbers_and_options(run: Run, site: Path, model: Path) -> None:
+    options = ["--out", "p.dot", "--title", "t", "--derivatives", "--depth", "1"]
+    command = ["draw", "model.py:product", "b=-2", "1.5", *options]
+    assert burtorch(run, site, *command, cwd=model.parent) == "p.dot: product = -6"
+    text = (model.parent / "p.dot").read_text(encoding="utf-8")
+    assert 'label="t"' in text
+    assert "… 2 more" in text
+    assert '-> n4 [label="2"]' in text
+
+
+@pytest.mark.skipif(shutil.which("dot") is None, reason="no Graphviz")
+def test_draw_to_a_picture_named_after_the_function(run: Run, site: Path, model: Path) -> None:
+    assert burtorch(run, site, "draw", "model.py:loss", cwd=model.parent).startswith("loss.svg")
+    assert "</svg>" in (model.parent / "loss.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["model.py"], "'model.py' names no function; write FILE.py:function"),
+        (["other.py:f"], "there is no file other.py"),
+        (["model.py:gain"], "model.py has no function gain; it has loss, product, constant"),
+        (["model.py:product", "1"], "product(a, b, c) needs a number for b; for example b=1.5"),
+        (["model.py:loss", "1", "2", "3"], "loss(a, b) takes 2 numbers, not 3"),
+        (["model.py:loss", "c=1"], "loss(a, b) has no parameter c"),
+        (["model.py:loss", "one"], "'one' for a is not a number"),
+        (["model.py:constant"], "constant returned float, not a Value"),
+    ],
+)
+def test_draw_says_what_is_wrong(
+    arguments: list[str], message: str, site: Path, model: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "burtorch", "draw", *arguments],
+        cwd=model.parent,
+        env={"PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"burtorch draw: {message}")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_draw_without_graphviz_leaves_the_text(site: Path, model: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "burtorch", "draw", "model.py:loss"],
+        cwd=model.parent,
+        env={"PYTHONPATH": str(site), "PATH": str(model.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "apt install graphviz" in done.stderr
+    assert "The DOT text is in loss.dot" in done.stderr
+    assert (model.parent / "loss.dot").read_text(encoding="utf-8").startswith("digraph")
+
+
+def test_draw_help_teaches_with_examples(run: Run, site: Path, tmp_path: Path) -> None:
+    text = burtorch(run, site, "draw", "--help", cwd=tmp_path)
+    assert text.count("burtorch draw model.py:loss") >= 4
 
 
 def test_the_instruction_set_can_be_chosen(run: Run, site: Path, tmp_path: Path) -> None:

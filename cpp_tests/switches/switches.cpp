@@ -1,6 +1,7 @@
 // cpp_tests/switches/switches.cpp — the same code must compile and agree whatever the switches say
 // SPDX-License-Identifier: MIT
 #include <burtorch/burtorch.hpp>
+#include <burtorch/viz/dot.hpp>
 
 #include <cmath>
 #include <cstdio>
@@ -19,8 +20,11 @@ int main() {
   burtorch::backward(c);
 
   // c = ab + b^3 + (b-a)/2 = -8 + 8 + 3, dc/da = b - 1/2, dc/db = a + 3b^2 + 1/2
-  const bool right = std::abs(c.dataCopy() - 3.0) < 1e-12 && std::abs(a.gradCopy() - 1.5) < 1e-12 &&
-                     std::abs(b.gradCopy() - 8.5) < 1e-12;
+  const bool right =
+      std::abs(c.dataCopy() - 3.0) < 1e-12 && std::abs(a.gradCopy() - 1.5) < 1e-12 &&
+      std::abs(b.gradCopy() - 8.5) < 1e-12 &&
+      (burtorch::asString(a).find("label") != std::string::npos) == BURTORCH_LABELS &&
+      burtorch::buildDotGraph(c).size() > 1000;
   std::printf("c=%g dc/da=%g dc/db=%g\n", c.dataCopy(), a.gradCopy(), b.gradCopy());
   return right ? 0 : 1;
 }

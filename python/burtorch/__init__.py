@@ -12,9 +12,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from ._paths import __version__, get_cmake_dir, get_include
+
+if TYPE_CHECKING:
+    from . import viz as viz
 
 try:
     from . import _core
@@ -43,3 +47,9 @@ else:
         "value_and_grad",
         *_core.__all__,
     ]
+
+    def __getattr__(name: str) -> Any:
+        # Pictures are for people: a program that draws none does not wait for their modules.
+        if name == "viz":
+            return importlib.import_module(".viz", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import __version__, get_cmake_dir, get_include
+from . import __version__, _draw, get_cmake_dir, get_include
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -25,7 +25,14 @@ def _parser() -> argparse.ArgumentParser:
         "--cmakedir", action="store_true", help="print the folder of burtorchConfig.cmake"
     )
     commands = parser.add_subparsers(dest="command", metavar="command")
-    commands.add_parser("demo", help="gradients of the paper's graphs, checked and timed")
+    demo = commands.add_parser("demo", help="gradients of the paper's graphs, checked and timed")
+    demo.add_argument(
+        "--picture",
+        metavar="FILE",
+        default="burtorch-tiny.svg",
+        help="where to draw the tiny graph (default: %(default)s)",
+    )
+    _draw.add_parser(commands)
     commands.add_parser("info", help="version, instruction set chosen, compiler")
     return parser
 
@@ -51,7 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "demo":
         from ._demo import run
 
-        return run()
+        return run(options.picture)
+    if options.command == "draw":
+        return _draw.run(options)
     if not (options.includes or options.cmakedir):
         parser.print_help()
         return 0

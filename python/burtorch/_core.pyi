@@ -1,6 +1,6 @@
 # python/burtorch/_core.pyi — types of the compiled part
 # SPDX-License-Identifier: MIT
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, final, overload
 
@@ -39,6 +39,9 @@ class Value:
     def backward(self) -> None: ...
     def __copy__(self) -> Value: ...
     def __deepcopy__(self, memo: Any, /) -> Value: ...
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, str]: ...
     def __format__(self, specification: str, /) -> str: ...
     def __neg__(self) -> Value: ...
     def __pos__(self) -> Value: ...
@@ -100,6 +103,9 @@ class Scope:
 
 class Tape:
     def __init__(self, dtype: str = "float64", capacity: int | None = None) -> None: ...
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, str]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
     def __enter__(self) -> Tape: ...
@@ -382,3 +388,61 @@ def hypot(x: Value, y: Value | _Number, /) -> Value: ...
 def hypot(x: _Number, y: Value, /) -> Value: ...
 @overload
 def hypot(x: _Number, y: _Number, /) -> float: ...
+
+class _viz:  # noqa: N801  a module inside the module
+    @staticmethod
+    def graph_json(
+        root: Value,
+        depth: int | None = None,
+        max_nodes: int | None = None,
+        title: str = "",
+        parameters_below: int | None = None,
+    ) -> str: ...
+    @staticmethod
+    def dot(
+        root: Value | Tape,
+        title: str,
+        depth: int | None,
+        max_nodes: int | None,
+        parameters_below: int | None,
+        direction: str,
+        fields: list[str],
+        digits: int,
+    ) -> str: ...
+    @staticmethod
+    def node_count(root: Value | Tape, depth: int | None, max_nodes: int | None) -> int: ...
+    @staticmethod
+    def as_string(root: Value) -> str: ...
+    @staticmethod
+    def curves_script(
+        curves: list[tuple[str, list[float], list[float]]],
+        title: str,
+        x_label: str,
+        y_label: str,
+        log: bool,
+    ) -> str: ...
+    @staticmethod
+    def histogram_script(
+        numbers: list[float], title: str, x_label: str, y_label: str, bins: int, log: bool
+    ) -> str: ...
+    @staticmethod
+    def heatmap_basic_script(
+        matrix: list[list[float]],
+        title: str,
+        x_label: str,
+        y_label: str,
+        row_labels: list[str],
+        column_labels: list[str],
+    ) -> str: ...
+    @staticmethod
+    def heatmap_script(
+        rows: int,
+        cols: int,
+        item: Callable[[int, int], object],
+        counter: Callable[[int, int], float],
+        title: str,
+        x_label: str,
+        y_label: str,
+        row_labels: list[str],
+        column_labels: list[str],
+    ) -> str: ...
