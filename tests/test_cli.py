@@ -65,6 +65,13 @@ def test_demo_draws_the_tiny_graph(run: Run, site: Path, tmp_path: Path) -> None
 
 
 MODEL = """
+from __future__ import annotations
+from dataclasses import dataclass
+
+@dataclass
+class Point:  # needs the module to be known by its name
+    x: float
+
 def loss(a=1.0, b=2.0):
     return (a * b - 3) ** 2
 

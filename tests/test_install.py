@@ -84,6 +84,12 @@ def test_every_header_is_installed(prefix: Path) -> None:
     assert headers(prefix / "include") == headers(ROOT / "include")
 
 
+def test_what_debuggers_need_is_installed(prefix: Path) -> None:
+    for name in ("gdb/burtorch_gdb.py", "burtorch.natvis"):
+        installed = prefix / "share" / "burtorch" / name
+        assert installed.read_bytes() == (ROOT / "share" / "burtorch" / name).read_bytes()
+
+
 def test_nothing_installed_names_a_folder_of_this_machine(prefix: Path) -> None:
     for path in (prefix / "share").rglob("*"):
         if path.is_file():

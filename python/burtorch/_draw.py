@@ -114,11 +114,12 @@ def load(where: str) -> tuple[Callable[..., Any], str]:
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file {file}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(f"burtorch_draw_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{file} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules[spec.name] = module  # as an import would: dataclasses, for one, look it up there
+    sys.path.insert(0, str(path.resolve().parent))  # and it may import what lies beside it
     spec.loader.exec_module(module)
     function = getattr(module, name, None)
     if not callable(function):

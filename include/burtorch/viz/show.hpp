@@ -68,6 +68,7 @@ inline bool startProgram(const std::vector<std::string>& words, Wait wait) {
   return wait == Wait::no ? status != -1 : status == 0;
 #else
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const auto spawn = [&](pid_t& child) {
@@ -110,7 +111,7 @@ inline std::string showScript(std::string_view script, const std::string& pictur
   const char* python = "python3";
 #endif
   if (const char* const chosen = std::getenv("BURTORCH_PYTHON")) python = chosen;
-  const std::string path = viz::detail::temporaryPath(".py");
+  std::string path = viz::detail::temporaryPath(".py");
   viz::detail::writeFile(path, script);
   std::vector<std::string> words{python, path};
   if (!picture.empty()) words.push_back(picture);
@@ -127,7 +128,7 @@ template <class T, class... O>
 std::string saveGraphPicture(const Value<T, O...>& root, const std::string& path,
                              std::string_view title = "", const viz::DotOptions& options = {}) {
   const std::string format = viz::detail::extensionOf(path);
-  const std::string text = format == "dot" ? path : path + ".dot";
+  std::string text = format == "dot" ? path : path + ".dot";
   viz::detail::writeFile(text, buildDotGraph(root, title, options));
   if (text == path ||
       !viz::detail::startProgram({"dot", "-T" + format, text, "-o", path}, viz::Wait::untilItEnds))

@@ -138,14 +138,14 @@ inline constexpr int allDigits = 0;
 
 template <class T>
   requires std::is_arithmetic_v<T>
-std::string numberText(T x, int digits = allDigits) {
+std::string numberText(T x, [[maybe_unused]] int digits = allDigits) {
   if (x != x) return "nan";
   char buffer[64];
-  std::to_chars_result end{};
-  if constexpr (std::is_integral_v<T>) end = std::to_chars(buffer, buffer + sizeof buffer, x);
-  else if (digits == allDigits) end = std::to_chars(buffer, buffer + sizeof buffer, x);
-  else end = std::to_chars(buffer, buffer + sizeof buffer, x, std::chars_format::general, digits);
-  return {buffer, end.ptr};
+  char* const last = buffer + sizeof buffer;
+  if constexpr (std::is_floating_point_v<T>)
+    if (digits != allDigits)
+      return {buffer, std::to_chars(buffer, last, x, std::chars_format::general, digits).ptr};
+  return {buffer, std::to_chars(buffer, last, x).ptr};
 }
 
 // The same for readers of JSON, which knows no such numbers: strings.
