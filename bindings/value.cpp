@@ -396,7 +396,7 @@ std::string snakeCase(const char* camelCase) {
 
 PyObject* getOp(PyObject* self, void*) {
   return withValue(self, [](auto&, const auto& v) {
-    return PyUnicode_FromString(snakeCase(bt::namesOf(v.operation()).function).c_str());
+    return PyUnicode_FromString(snakeCase(v.names().function).c_str());
   });
 }
 
@@ -449,8 +449,7 @@ PyObject* getPrev(PyObject* self, void*) {
 }
 PyObject* getSymbol(PyObject* self, void*) {
   return withValue(self, [](auto&, const auto& v) {
-    const bt::Op operation = v.operation();
-    return PyUnicode_FromString(operation == bt::Op::eLeaf ? "" : bt::namesOf(operation).symbol);
+    return PyUnicode_FromString(v.operation() == bt::Op::eLeaf ? "" : v.names().symbol);
   });
 }
 

@@ -41,8 +41,8 @@ TEST_CASE("only what the root reaches, in the order of indices") {
   CHECK(graph.more == 0);
   CHECK(graph.isLeaf(graph.nodes[0]));
   CHECK_FALSE(graph.isLeaf(graph.nodes[3]));
-  CHECK(graph.operationOf(graph.nodes[2]) == bt::Op::eBinaryAdd);
-  CHECK(graph.operationOf(graph.nodes[0]) == bt::Op::eLeaf);
+  CHECK(graph.tape.namesOf(graph.nodes[2].record).function == std::string("add"));
+  CHECK(graph.tape.namesOf(graph.nodes[0].record).function == std::string("leaf"));
   CHECK(graph.has(2));
   CHECK_FALSE(graph.has(1));
 }

@@ -378,8 +378,10 @@ public:
     }
   }
 
-  // The names of the operation of a record.
-  OpNames namesOf(const Record& record) const {
+  // The names of the operation of the record at a position, as recordOf gives it.
+  OpNames namesOf(std::size_t position) const {
+    if (position == used().records) return burtorch::namesOf(Op::eLeaf);
+    const Record& record = records_[position];
     if (!record.isBlock()) return burtorch::namesOf(record.operation());
     const auto& methods = description(record).methods();
     return {methods.name, methods.symbol};

@@ -89,6 +89,7 @@ public:
     const std::size_t record = tape().recordOf(index_);
     return record == tape_->records().size() ? Op::eLeaf : tape_->records()[record].operation();
   }
+  OpNames names() const { return tape().namesOf(tape_->recordOf(index_)); } // of its operation
 
   template <class Y> Value& operator+=(const Y& y) { return *this = *this + y; }
   template <class Y> Value& operator-=(const Y& y) { return *this = *this - y; }

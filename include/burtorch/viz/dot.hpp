@@ -107,7 +107,7 @@ std::string dotLabel(const Graph<TapeType>& graph, const Node& node, const DotOp
   if (has(options.fields, Fields::label) && !name.empty())
     label.head("<FONT POINT-SIZE=\"13\"><B>" + htmlText(name) + "</B></FONT>");
   if (has(options.fields, Fields::operation) && !(graph.isLeaf(node) && !name.empty()))
-    label.head("<FONT POINT-SIZE=\"13\">" + htmlText(namesOf(graph.operationOf(node)).symbol) +
+    label.head("<FONT POINT-SIZE=\"13\">" + htmlText(graph.tape.namesOf(node.record).symbol) +
                "</FONT>");
   if (has(options.fields, Fields::index)) label.corner(node.index);
   if (has(options.fields, Fields::value))
@@ -188,9 +188,8 @@ template <class T, class... O> std::string asString(const Value<T, O...>& node) 
   if (!node.isAlive()) return "Value(stale, " + index + ")";
   const std::string label = node.label();
   return "Value(data=" + viz::numberText(node.dataCopy()) +
-         ", grad=" + viz::numberText(node.gradCopy()) + ", op=\"" +
-         namesOf(node.operation()).symbol + "\", " + index +
-         (label.empty() ? "" : ", label=" + viz::jsonString(label)) + ")";
+         ", grad=" + viz::numberText(node.gradCopy()) + ", op=\"" + node.names().symbol + "\", " +
+         index + (label.empty() ? "" : ", label=" + viz::jsonString(label)) + ")";
 }
 
 BURTORCH_END_NAMESPACE

@@ -56,9 +56,6 @@ template <class TapeType> struct Graph {
   bool has(std::size_t index) const {
     return std::ranges::binary_search(nodes, index, {}, &Node::index);
   }
-  Op operationOf(const Node& node) const {
-    return isLeaf(node) ? Op::eLeaf : tape.records()[node.record].operation();
-  }
   Kind kindOf(const Node& node) const {
     const bool isRoot = std::ranges::binary_search(roots, node.index, std::ranges::greater{});
     if (isRoot && (roots.size() == 1 || !isLeaf(node))) return Kind::root;

@@ -32,7 +32,7 @@ std::string buildJsonGraph(const Value<T, O...>& root, std::string_view title = 
       "\",\"nodes\":[";
   const char* comma = "";
   for (const viz::Node& node : graph.nodes) {
-    const OpNames names = namesOf(graph.operationOf(node));
+    const OpNames names = graph.tape.namesOf(node.record);
     const std::string label = tape.label(node.index);
     out.append(comma).append("\n{\"i\":").append(std::to_string(node.index));
     out.append(",\"op\":").append(viz::jsonString(names.function));

@@ -13,7 +13,7 @@ from .._core import Error, Tape, Value, _viz
 from ._errors import DrawingError, MissingToolError, TooLargeError
 
 if TYPE_CHECKING:
-    import graphviz
+    import graphviz  # type: ignore[import-untyped]
 
 FIELDS = ("label", "operation", "value", "gradient", "index")
 # The layout takes more than linear time: seconds here, hours for ten times as many.
