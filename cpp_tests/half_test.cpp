@@ -47,8 +47,8 @@ template <class H> std::uint16_t nearest(double x) {
 }
 
 TEST_CASE_TEMPLATE("all 65 536 halves", H, bt::float16, bt::bfloat16) {
-  using Format = std::conditional_t<std::is_same_v<H, bt::float16>, bt::detail::Binary16,
-                                    bt::detail::Brain16>;
+  using Format =
+      std::conditional_t<std::is_same_v<H, bt::float16>, bt::detail::Binary16, bt::detail::Brain16>;
   int wrong = 0;
   for (std::uint32_t i = 0; i < 65536; ++i) {
     const auto bits = static_cast<std::uint16_t>(i);
@@ -71,8 +71,8 @@ TEST_CASE_TEMPLATE("all 65 536 halves", H, bt::float16, bt::bfloat16) {
 }
 
 TEST_CASE_TEMPLATE("rounding is to nearest, ties to even", H, bt::float16, bt::bfloat16) {
-  using Format = std::conditional_t<std::is_same_v<H, bt::float16>, bt::detail::Binary16,
-                                    bt::detail::Brain16>;
+  using Format =
+      std::conditional_t<std::is_same_v<H, bt::float16>, bt::detail::Binary16, bt::detail::Brain16>;
   std::mt19937_64 random(2);
   int wrong = 0;
   const auto check = [&](double x) {
@@ -91,9 +91,9 @@ TEST_CASE_TEMPLATE("rounding is to nearest, ties to even", H, bt::float16, bt::b
     check(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(random()))));
   // Around every half: the middle between it and the next, and the nearest doubles to that middle.
   for (std::uint32_t i = 0; i < 0x7fff; i += 7) {
-    const double middle =
-        (valueOf<H>(static_cast<std::uint16_t>(i)) + valueOf<H>(static_cast<std::uint16_t>(i + 1))) /
-        2;
+    const double middle = (valueOf<H>(static_cast<std::uint16_t>(i)) +
+                           valueOf<H>(static_cast<std::uint16_t>(i + 1))) /
+                          2;
     if (!std::isfinite(middle)) continue;
     for (const double x : {middle, std::nextafter(middle, 0.0), std::nextafter(middle, HUGE_VAL)}) {
       check(x);

@@ -89,8 +89,8 @@ template <class Wide> constexpr float roundedToOdd(Wide x) {
   const auto nearest = static_cast<float>(x);
   if (static_cast<Wide>(nearest) == x || x != x) return nearest;
   auto bits = std::bit_cast<std::uint32_t>(nearest);
-  const bool away = (nearest < 0 ? -static_cast<Wide>(nearest) : static_cast<Wide>(nearest)) >
-                    (x < 0 ? -x : x);
+  const bool away =
+      (nearest < 0 ? -static_cast<Wide>(nearest) : static_cast<Wide>(nearest)) > (x < 0 ? -x : x);
   if (away) --bits; // towards 0; an infinity becomes the largest float, which is odd
   return std::bit_cast<float>(bits | 1u);
 }
@@ -255,7 +255,7 @@ struct std::numeric_limits<burtorch::Half16<Format>> { // what the library and i
   static constexpr Half min() { return Half::fromBits(1u << exponentShift); }
   static constexpr Half denorm_min() { return Half::fromBits(1); }
   static constexpr Half epsilon() {
-    return Half::fromBits(static_cast<std::uint16_t>(
-        ((Format::maxExponent - 1) - exponentShift) << exponentShift));
+    return Half::fromBits(
+        static_cast<std::uint16_t>(((Format::maxExponent - 1) - exponentShift) << exponentShift));
   }
 };
