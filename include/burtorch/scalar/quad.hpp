@@ -101,6 +101,13 @@ private:
 
 BURTORCH_INLINE constexpr bool isZero(float128 x) { return x == float128(0); }
 
+template <> struct Constant<float128> {
+  static constexpr float128 twoOverSqrtPi{0x1.20dd750429b6dp+0, 0x1.1ae3a914fed8p-56,
+                                          -0x1.3cbbebf65f145p-111};
+  static constexpr float128 inverseSqrt2{0x1.6a09e667f3bcdp-1, -0x1.bdd3413b26456p-55,
+                                         0x1.57d3e3adec175p-109};
+};
+
 namespace detail::quad {
 
 using Q = float128;
@@ -114,8 +121,7 @@ inline constexpr double halfPi[] = {0x1.921fb54442d18p+0,   0x1.1a62633145c06p-5
                                     0x1.c1cd129024e08p-107, 0x1.14cf98e804176p-160,
                                     0x1.d4c76273644a2p-212, 0x1.2821e638d0136p-265};
 inline constexpr Q piOverTwo(halfPi[0], halfPi[1], halfPi[2]);
-inline constexpr Q twoOverSqrtPi(0x1.20dd750429b6dp+0, 0x1.1ae3a914fed8p-56,
-                                 -0x1.3cbbebf65f145p-111);
+inline constexpr Q twoOverSqrtPi = Constant<Q>::twoOverSqrtPi;
 inline constexpr Q infinity = Q(std::numeric_limits<double>::infinity());
 inline constexpr Q nan = Q(std::numeric_limits<double>::quiet_NaN());
 

@@ -10,6 +10,7 @@
 // and may say
 //   Computed<T>                          that it is only stored: operations compute in another type
 //                                        and round what is stored (halves: in float)
+//   Constant<T>                          what its constants are, where double is too short
 //   unlessZero(g, x)                     x, but 0 in the lanes where g is 0 (see backward.hpp)
 #pragma once
 
@@ -17,6 +18,8 @@
 
 #include <cmath>
 #include <concepts>
+#include <cstddef>
+#include <numbers>
 #include <type_traits>
 
 BURTORCH_BEGIN_NAMESPACE
@@ -24,8 +27,9 @@ BURTORCH_BEGIN_NAMESPACE
 // X(name) for each standard function that operations call.
 #define BURTORCH_STANDARD_FUNCTIONS(X)                                                             \
   X(acos)                                                                                          \
-  X(asin) X(atan) X(cos) X(cosh) X(erf) X(erfc) X(exp) X(expm1) X(fabs) X(log) X(log1p) X(sin)     \
-      X(sinh) X(sqrt) X(tan) X(tanh)
+  X(asin)                                                                                          \
+  X(atan) X(cos) X(cosh) X(erf) X(erfc) X(exp) X(expm1) X(fabs) X(log) X(log1p) X(sin) X(sinh)     \
+      X(sqrt) X(tan) X(tanh)
 #define BURTORCH_STANDARD_FUNCTIONS_OF_TWO(X) X(atan2) X(hypot) X(pow)
 
 // Trivially copyable, because tapes move their arrays with memcpy and hand them out as plain
@@ -60,6 +64,18 @@ template <class T> BURTORCH_INLINE constexpr decltype(auto) computed(const T& x)
   if constexpr (std::is_same_v<T, ComputedIn<T>>) return (x);
   else return static_cast<ComputedIn<T>>(x);
 }
+
+// Eight neighbours from `first` on: what sequences of stored numbers also take as an index, where
+// reading several at once is much faster than one by one. They answer with eight in lanes.
+struct Eight {
+  std::size_t first;
+};
+
+// Numbers that operations need to as many digits as T has.
+template <class T> struct Constant {
+  static constexpr double twoOverSqrtPi = 2 * std::numbers::inv_sqrtpi;
+  static constexpr double inverseSqrt2 = 1 / std::numbers::sqrt2;
+};
 
 template <class T> BURTORCH_INLINE constexpr const T& unlessZero(const T&, const T& x) { return x; }
 
