@@ -7,6 +7,7 @@
 //   select(x < y, a, b)                  the engine never branches on a scalar's value with `if`, so
 //                                        that a scalar with lanes can answer for each lane
 //   isZero(x)                            true only if nothing is lost by taking x for an exact 0
+//   whereZero(x)                         the same for each lane; a bool if there are none
 // and may say
 //   Computed<T>                          that it is only stored: operations compute in another type
 //                                        and round what is stored (halves: in float)
@@ -28,8 +29,9 @@ BURTORCH_BEGIN_NAMESPACE
 #define BURTORCH_STANDARD_FUNCTIONS(X)                                                             \
   X(acos)                                                                                          \
   X(asin)                                                                                          \
-  X(atan) X(cos) X(cosh) X(erf) X(erfc) X(exp) X(expm1) X(fabs) X(log) X(log1p) X(sin) X(sinh)     \
-      X(sqrt) X(tan) X(tanh)
+  X(atan)                                                                                          \
+  X(cos) X(cosh) X(erf) X(erfc) X(exp) X(expm1) X(fabs) X(log) X(log1p) X(sin) X(sinh) X(sqrt)     \
+      X(tan) X(tanh)
 #define BURTORCH_STANDARD_FUNCTIONS_OF_TWO(X) X(atan2) X(hypot) X(pow)
 
 // Trivially copyable, because tapes move their arrays with memcpy and hand them out as plain
@@ -51,6 +53,12 @@ template <class T>
   requires std::is_arithmetic_v<T>
 BURTORCH_INLINE constexpr bool isZero(T x) {
   return x == T(0);
+}
+
+template <class T>
+  requires requires(const T& x) { static_cast<bool>(x == x); }
+BURTORCH_INLINE constexpr bool whereZero(const T& x) {
+  return isZero(x);
 }
 
 // What numbers of a type are computed in.

@@ -340,6 +340,9 @@ template <class T, std::size_t N> BURTORCH_INLINE bool any(const mask<T, N>& m) 
 }
 template <class T, std::size_t N> BURTORCH_INLINE bool all(const mask<T, N>& m) { return !any(!m); }
 
+template <class T, std::size_t N> BURTORCH_INLINE mask<T, N> whereZero(const simd<T, N>& x) {
+  return x == simd<T, N>(T(0));
+}
 template <class T, std::size_t N> BURTORCH_INLINE bool isZero(const simd<T, N>& x) {
   return !any(x != simd<T, N>(T(0)));
 }
@@ -356,7 +359,7 @@ BURTORCH_INLINE simd<T, N> select(const mask<T, N>& m, const std::type_identity_
 
 template <class T, std::size_t N>
 BURTORCH_INLINE simd<T, N> unlessZero(const simd<T, N>& g, const simd<T, N>& x) {
-  return select(g == simd<T, N>(T(0)), simd<T, N>(T(0)), x);
+  return select(whereZero(g), simd<T, N>(T(0)), x);
 }
 
 // The same bits as other lanes.
