@@ -79,11 +79,13 @@ struct TapeAccess {
 // Which nodes take part in a sweep, and whether it goes on to older ones.
 struct Everything {
   static constexpr bool skipsZeros = false;
+  static constexpr bool wantsAll = true;
   static constexpr bool wants(std::size_t) { return true; }
   static constexpr void gave(std::size_t) {}
   static constexpr bool goesOnTo(std::size_t) { return true; }
 };
 struct OnlyActive : Everything { // those for which active[i] is not 0
+  static constexpr bool wantsAll = false;
   const std::uint8_t* active;
   bool wants(std::size_t i) const { return active[i] != 0; }
 };
@@ -95,24 +97,34 @@ struct DownToOldest : Everything { // until everything that was given something 
 };
 
 // Operations with many operands, out of the hot loop; everything by value, so that the loop's own
-// copies can stay in registers. g is the adjoint of the result.
+// copies can stay in registers.
 template <class O, Form F, class T, class Index, class Filter, class Record>
 BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_RESTRICT grads,
-                                const Index* operands, Filter filter, const Record& record, T g) {
-  const auto give = [=](std::size_t node, const T& contribution) BURTORCH_INLINE_LAMBDA {
-    if (filter.wants(node)) grads[node] = grads[node] + contribution;
+                                const Index* operands, Filter filter, const Record& record,
+                                T adjoint) {
+  using C = ComputedIn<T>;
+  const C g = computed(adjoint);
+  const auto give = [=](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
+    if (filter.wants(node))
+      grads[node] = static_cast<T>(computed(grads[node]) + unlessZero(g, contribution));
   };
   // Neighbours from `first` on, or those listed from `stored` on.
   const auto toRun = [=](std::size_t first) {
-    return [=](std::size_t i, const T& c) BURTORCH_INLINE_LAMBDA { give(first + i, c); };
+    return [=]<class I>(I i, const auto& c) BURTORCH_INLINE_LAMBDA {
+      if constexpr (!std::is_same_v<I, Eight>) give(first + i, c);
+      else if constexpr (Filter::wantsAll)
+        narrow(widen<8>(grads + first + i.first) + c, grads + first + i.first);
+      else
+        for (std::size_t k = 0; k < 8; ++k) give(first + i.first + k, c[k]);
+    };
   };
   const auto toList = [=](const Index* stored) {
-    return [=](std::size_t i, const T& c) BURTORCH_INLINE_LAMBDA { give(stored[i], c); };
+    return [=](std::size_t i, const C& c) BURTORCH_INLINE_LAMBDA { give(stored[i], c); };
   };
   using Run = RunOf<T>;
   using List = ListOf<T, Index>;
   const std::size_t a = record.a, n = record.b;
-  const T& z = values[record.result];
+  const C& z = computed(values[record.result]);
   const Index* const stored = operands + a;
   if constexpr (op::is<op::Reduction, O>) {
     if constexpr (F == Form::run) O::pullback(Run{values + a, n}, z, g, toRun(a));
@@ -155,6 +167,8 @@ BURTORCH_NOINLINE void pullBlock(const TapeAccess::Columns<T, Index>& columns, c
 // the next; the trip through memory would cost more than the arithmetic, so the adjoint written
 // last also stays in a register. Invariant: last_ == grads[lastNode_].
 template <class T, class Index, class Filter> class Pull {
+  using C = ComputedIn<T>;
+
 public:
   Pull(const TapeAccess::Columns<T, Index>& columns, Filter filter, std::size_t root, const T& seed)
       : columns_(columns), filter_(filter), last_(seed), lastNode_(root) {
@@ -163,9 +177,9 @@ public:
 
   template <class Record> BURTORCH_INLINE void operator()(const Record& record) {
     if (!filter_.wants(record.result)) return;
-    T g = last_;
+    T adjoint = last_;
     if (record.result != lastNode_) [[unlikely]]
-      g = columns_.grads[record.result];
+      adjoint = columns_.grads[record.result];
     // No walk is going on, so the word is the code. Each case reads of the record what it needs:
     // read before, it would have to survive the calls that some cases make.
     dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
@@ -176,24 +190,35 @@ public:
         return;
       }
       if constexpr (!O::isLinear || Filter::skipsZeros)
-        if (isZero(g)) return; // where 0 times the derivative might not be 0
-      const T* BURTORCH_RESTRICT const v = columns_.values;
-      const T& z = v[record.result];
+        if (isZero(adjoint)) return; // where 0 times the derivative might not be 0
+      const T* BURTORCH_RESTRICT const values = columns_.values;
+      const auto v = [values](std::size_t i)
+                         BURTORCH_INLINE_LAMBDA -> decltype(auto) { return computed(values[i]); };
+      const auto number = [this](std::size_t i) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
+        return computed(columns_.constants[i]);
+      };
+      const C& g = computed(adjoint);
+      const C& z = v(record.result);
+      // In the lanes where the adjoint is 0 nothing is given, for the same reason.
+      const auto given = [&](const C& contribution) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
+        if constexpr (O::isLinear) return (contribution);
+        else return unlessZero(g, contribution);
+      };
       if constexpr (op::is<op::Unary, O>) {
         const std::size_t a = record.a;
-        give(a, O::pullback(v[a], z, g));
+        give(a, given(O::pullback(v(a), z, g)));
       } else if constexpr (op::is<op::Clipped, O>) {
         const std::size_t a = record.a, bounds = record.b;
-        give(a, O::pullback(v[a], columns_.constants[bounds], columns_.constants[bounds + 1], g));
+        give(a, given(O::pullback(v(a), number(bounds), number(bounds + 1), g)));
       } else if constexpr (op::is<op::Binary, O>) {
         const std::size_t a = record.a, b = record.b;
         if constexpr (F == Form::nodeNumber) {
-          give(a, O::pullbackX(v[a], columns_.constants[b], z, g));
+          give(a, given(O::pullbackX(v(a), number(b), z, g)));
         } else if constexpr (F == Form::numberNode) {
-          give(b, O::pullbackY(columns_.constants[a], v[b], z, g));
+          give(b, given(O::pullbackY(number(a), v(b), z, g)));
         } else {
-          const T toX = O::pullbackX(v[a], v[b], z, g);
-          const T toY = O::pullbackY(v[a], v[b], z, g);
+          const C toX = given(O::pullbackX(v(a), v(b), z, g));
+          const C toY = given(O::pullbackY(v(a), v(b), z, g));
           if (a < b) { // the newer operand last: its record is likely to be the next
             give(a, toX);
             give(b, toY);
@@ -203,7 +228,8 @@ public:
           }
         }
       } else if constexpr (!op::is<op::Block, O>) {
-        pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record, g);
+        pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record,
+                       adjoint);
         filter_.gave(0); // perhaps
         last_ = columns_.grads[lastNode_];
       }
@@ -215,10 +241,10 @@ public:
   }
 
 private:
-  BURTORCH_INLINE void give(std::size_t node, const T& contribution) {
+  BURTORCH_INLINE void give(std::size_t node, const C& contribution) {
     if (!filter_.wants(node)) return;
     filter_.gave(node);
-    last_ = columns_.grads[node] + contribution;
+    last_ = static_cast<T>(computed(columns_.grads[node]) + contribution);
     lastNode_ = node;
     columns_.grads[node] = last_;
   }

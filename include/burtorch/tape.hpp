@@ -39,6 +39,7 @@
 #include <burtorch/scalar/scalar.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -84,14 +85,23 @@ template <class T> struct RunOf {
   const T* first;
   std::size_t count;
   constexpr std::size_t size() const { return count; }
-  BURTORCH_INLINE constexpr const T& operator[](std::size_t i) const { return first[i]; }
+  BURTORCH_INLINE constexpr decltype(auto) operator[](std::size_t i) const {
+    return computed(first[i]);
+  }
+  BURTORCH_INLINE auto operator[](Eight i) const
+    requires(!std::same_as<T, ComputedIn<T>>)
+  {
+    return widen<8>(first + i.first);
+  }
 };
 template <class T, class Index> struct ListOf {
   const T* values;
   const Index* indices;
   std::size_t count;
   constexpr std::size_t size() const { return count; }
-  BURTORCH_INLINE constexpr const T& operator[](std::size_t i) const { return values[indices[i]]; }
+  BURTORCH_INLINE constexpr decltype(auto) operator[](std::size_t i) const {
+    return computed(values[indices[i]]);
+  }
 };
 
 struct TapeAccess;
@@ -456,12 +466,12 @@ public:
       const Index first = n == 0 ? Index{0} : index(0);
       const Extent at = claim({1, 1, 0, 0});
       setRecord(at, codeOf(op, Form::run), first, static_cast<Index>(n));
-      return place(at.nodes, evaluate(run(first, n)));
+      return place(at.nodes, static_cast<T>(evaluate(run(first, n))));
     }
     const Extent at = claim({1, 1, 0, n});
     for (std::size_t i = 0; i < n; ++i) operands_[at.operands + i] = index(i);
     setRecord(at, codeOf(op, Form::list), static_cast<Index>(at.operands), static_cast<Index>(n));
-    return place(at.nodes, evaluate(list(at.operands, n)));
+    return place(at.nodes, static_cast<T>(evaluate(list(at.operands, n))));
   }
 
   // A Product of two sequences of n nodes, plus a bias node for those that have one.
@@ -479,10 +489,10 @@ public:
     if constexpr (O::hasBias) stored[2 * each] = bias;
     setRecord(at, codeOf(op, runs ? Form::run : Form::list), static_cast<Index>(at.operands),
               static_cast<Index>(n));
-    T result = runs ? evaluate(run(stored[0], n), run(stored[1], n))
-                    : evaluate(list(at.operands, n), list(at.operands + n, n));
-    if constexpr (O::hasBias) result = result + values_[bias];
-    return place(at.nodes, result);
+    ComputedIn<T> result = runs ? evaluate(run(stored[0], n), run(stored[1], n))
+                                : evaluate(list(at.operands, n), list(at.operands + n, n));
+    if constexpr (O::hasBias) result = result + computed(values_[bias]);
+    return place(at.nodes, static_cast<T>(result));
   }
 
   void setLabel(std::size_t node, std::string label) { labels_.set(node, std::move(label)); }

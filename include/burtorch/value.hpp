@@ -169,15 +169,15 @@ concept RangeOfValues = std::ranges::random_access_range<R> && std::ranges::size
 // How the result's value is found when an operation is applied.
 template <class O> struct Evaluate { // as the operation says
   template <class... X> BURTORCH_INLINE constexpr auto operator()(const X&... x) const {
-    return O::forward(x...);
+    return O::forward(computed(x)...);
   }
 };
 template <class O, class T>
 struct
     EvaluateIfPulled { // only if the pullback reads it: for a root whose gradient is all that is wanted
-  template <class... X> BURTORCH_INLINE constexpr T operator()(const X&... x) const {
-    if constexpr (O::usesOutput) return O::forward(x...);
-    else return std::numeric_limits<T>::quiet_NaN();
+  template <class... X> BURTORCH_INLINE constexpr auto operator()(const X&... x) const {
+    if constexpr (O::usesOutput) return O::forward(computed(x)...);
+    else return ComputedIn<T>(std::numeric_limits<double>::quiet_NaN());
   }
 };
 template <class T> struct Evaluated { // it is known already
@@ -189,7 +189,9 @@ template <class O, class How, AnyValue V>
   requires op::is<op::Unary, O>
 BURTORCH_INLINE V applyAs(How how, const V& x) {
   constexpr Code code = codeOf(op::Entry<O>::code);
-  return V::at(x.tape(), x.tape().push(code, how(x.dataCopy()), x.sysGetRawNodeIndex(), 0));
+  using T = typename V::Scalar;
+  return V::at(x.tape(),
+               x.tape().push(code, static_cast<T>(how(x.dataCopy())), x.sysGetRawNodeIndex(), 0));
 }
 
 template <class O, class How, class X, class Y>
@@ -197,28 +199,32 @@ template <class O, class How, class X, class Y>
 BURTORCH_INLINE auto applyAs(How how, const X& x, const Y& y) {
   constexpr Op op = op::Entry<O>::code;
   if constexpr (!AnyValue<Y>) {
-    const auto number = static_cast<typename X::Scalar>(y);
-    return X::at(x.tape(),
-                 x.tape().pushWithNumber(codeOf(op, Form::nodeNumber), how(x.dataCopy(), number),
-                                         x.sysGetRawNodeIndex(), number));
+    using T = typename X::Scalar;
+    const auto number = static_cast<T>(y);
+    const auto result = static_cast<T>(how(x.dataCopy(), number));
+    return X::at(x.tape(), x.tape().pushWithNumber(codeOf(op, Form::nodeNumber), result,
+                                                   x.sysGetRawNodeIndex(), number));
   } else if constexpr (!AnyValue<X>) {
-    const auto number = static_cast<typename Y::Scalar>(x);
-    return Y::at(y.tape(),
-                 y.tape().pushWithNumber(codeOf(op, Form::numberNode), how(number, y.dataCopy()),
-                                         y.sysGetRawNodeIndex(), number));
+    using T = typename Y::Scalar;
+    const auto number = static_cast<T>(x);
+    const auto result = static_cast<T>(how(number, y.dataCopy()));
+    return Y::at(y.tape(), y.tape().pushWithNumber(codeOf(op, Form::numberNode), result,
+                                                   y.sysGetRawNodeIndex(), number));
   } else {
     x.checkSameTape(y);
-    return X::at(x.tape(), x.tape().push(codeOf(op), how(x.dataCopy(), y.dataCopy()),
-                                         x.sysGetRawNodeIndex(), y.sysGetRawNodeIndex()));
+    using T = typename X::Scalar;
+    return X::at(x.tape(),
+                 x.tape().push(codeOf(op), static_cast<T>(how(x.dataCopy(), y.dataCopy())),
+                               x.sysGetRawNodeIndex(), y.sysGetRawNodeIndex()));
   }
 }
 
 template <class O, class How, AnyValue V>
   requires op::is<op::Clipped, O>
 V applyAs(How how, const V& x, typename V::Scalar lo, typename V::Scalar hi) {
-  return V::at(x.tape(),
-               x.tape().pushWithBounds(codeOf(op::Entry<O>::code), how(x.dataCopy(), lo, hi),
-                                       x.sysGetRawNodeIndex(), lo, hi));
+  const auto result = static_cast<typename V::Scalar>(how(x.dataCopy(), lo, hi));
+  return V::at(x.tape(), x.tape().pushWithBounds(codeOf(op::Entry<O>::code), result,
+                                                 x.sysGetRawNodeIndex(), lo, hi));
 }
 
 namespace detail {
@@ -335,14 +341,15 @@ V innerProductWithBias(std::initializer_list<V> x, std::initializer_list<V> y, c
 template <RangeOfValues R> auto reduceMeanAndMeanSquares(const R& x) {
   using T = typename detail::ValueIn<R>::Scalar;
   const std::size_t n = std::ranges::size(x);
+  using C = ComputedIn<T>;
   const T* const values = detail::tapeOf(x).values().data();
-  const auto sums = op::sum<op::Two<T>>(n, [&, index = detail::indexIn(x)](std::size_t i) {
-    const T& v = values[index(i)];
-    return op::Two<T>(v, v * v);
+  const auto sums = op::sum<op::Two<C>>(n, [&, index = detail::indexIn(x)](std::size_t i) {
+    const C& v = computed(values[index(i)]);
+    return op::Two<C>(v, v * v);
   });
-  const T count = op::count<T>(n);
-  const auto mean = applyAs<op::MeanVarying>(Evaluated<T>{sums.first / count}, x);
-  const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<T>{sums.second / count}, x);
+  const C count = op::count<C>(n);
+  const auto mean = applyAs<op::MeanVarying>(Evaluated<C>{sums.first / count}, x);
+  const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<C>{sums.second / count}, x);
   return std::pair{mean, meanSquares};
 }
 template <AnyValue V> auto reduceMeanAndMeanSquares(std::initializer_list<V> x) {

@@ -123,7 +123,7 @@ struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the deriva
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return pow(x, y); }
   template <class T> static constexpr T pullbackX(const T& x, const T& y, const T&, const T& g) {
-    return select(y == T(0), T(0), g * (y * pow(x, y - T(1))));
+    return select(whereZero(y), T(0), g * (y * pow(x, y - T(1))));
   }
   template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
     const T slope = select(z == T(0), T(0), z * log(x));

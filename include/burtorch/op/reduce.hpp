@@ -16,8 +16,22 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace op {
 
+template <class X>
+concept TakesEight = requires(const X& x) { x[Eight{0}]; };
+
+// Whether a term made of these sequences can be had for eight indices at once.
+template <class... X> inline constexpr bool inEights = (TakesEight<X> && ...);
+
+// Calls f(i) for i in [0, n), eight at a time as long as there are eight.
+template <bool eights, class F> constexpr void forEachIndex(std::size_t n, const F& f) {
+  std::size_t i = 0;
+  if constexpr (eights)
+    for (; i + 8 <= n; i += 8) f(Eight{i});
+  for (; i < n; ++i) f(i);
+}
+
 // Σ term(i) for i in [first, last), fewer than a block: eight interleaved partial sums.
-template <class T, class Term>
+template <class T, bool eights, class Term>
 constexpr T sumBlock(std::size_t first, std::size_t last, const Term& term) {
   constexpr std::size_t width = 8;
   if (last - first < width) {
@@ -26,23 +40,30 @@ constexpr T sumBlock(std::size_t first, std::size_t last, const Term& term) {
     return sum;
   }
   std::array<T, width> s;
-  for (std::size_t k = 0; k < width; ++k) s[k] = term(first + k);
   std::size_t i = first + width;
-  for (; i + width <= last; i += width)
-    for (std::size_t k = 0; k < width; ++k) s[k] = s[k] + term(i + k);
+  if constexpr (eights) {
+    auto lanes = term(Eight{first});
+    for (; i + width <= last; i += width) lanes = lanes + term(Eight{i});
+    lanes.store(s.data());
+  } else {
+    for (std::size_t k = 0; k < width; ++k) s[k] = term(first + k);
+    for (; i + width <= last; i += width)
+      for (std::size_t k = 0; k < width; ++k) s[k] = s[k] + term(i + k);
+  }
   for (std::size_t k = 0; i < last; ++i, ++k) s[k] = s[k] + term(i);
   return ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
 }
 
 // Σ term(i) for i in [0, n): blocks are added like the digits of a binary counter, so that only
 // sums of equally many terms meet. No recursion, no memory but one partial sum per bit of n.
-template <class T, class Term> constexpr T sum(std::size_t n, const Term& term) {
+template <class T, bool eights = false, class Term>
+constexpr T sum(std::size_t n, const Term& term) {
   constexpr std::size_t block = 256;
-  if (n <= block) return sumBlock<T>(0, n, term);
+  if (n <= block) return sumBlock<T, eights>(0, n, term);
   std::array<T, 64> partial{};
   std::size_t blocks = 0;
   for (std::size_t first = 0; first < n; first += block) {
-    T s = sumBlock<T>(first, n - first < block ? n : first + block, term);
+    T s = sumBlock<T, eights>(first, n - first < block ? n : first + block, term);
     std::size_t level = 0;
     for (; (blocks >> level) & 1; ++level) s = partial[level] + s;
     partial[level] = s;
@@ -68,11 +89,11 @@ template <class T> struct Two {
 template <class X> using ElementOf = std::remove_cvref_t<decltype(std::declval<const X&>()[0])>;
 
 template <class X> constexpr auto sumOf(const X& x) {
-  return sum<ElementOf<X>>(x.size(), [&](std::size_t i) { return x[i]; });
+  return sum<ElementOf<X>, inEights<X>>(x.size(), [&](auto i) { return x[i]; });
 }
 
 template <class X> constexpr auto sumOfSquares(const X& x) {
-  return sum<ElementOf<X>>(x.size(), [&](std::size_t i) { return x[i] * x[i]; });
+  return sum<ElementOf<X>, inEights<X>>(x.size(), [&](auto i) { return x[i] * x[i]; });
 }
 
 // An empty sum is 0, an empty product 1, an empty mean 0/0 = NaN.
@@ -241,13 +262,14 @@ struct MinVarying : Extremum<false> {
 struct InnerProductNoBias : Product {
   static constexpr const char* symbol = "<x,y>";
   template <class X, class Y> static constexpr auto forward(const X& x, const Y& y) {
-    return sum<ElementOf<X>>(x.size(), [&](std::size_t i) { return x[i] * y[i]; });
+    return sum<ElementOf<X>, inEights<X, Y>>(x.size(), [&](auto i) { return x[i] * y[i]; });
   }
   template <class X, class Y, class T, class GiveX, class GiveY>
   static constexpr void pullback(const X& x, const Y& y, const T& g, const GiveX& giveX,
                                  const GiveY& giveY) {
-    for (std::size_t i = 0; i < x.size(); ++i) giveX(i, g * y[i]);
-    for (std::size_t i = 0; i < x.size(); ++i) giveY(i, g * x[i]);
+    constexpr bool eights = inEights<X, Y>;
+    forEachIndex<eights>(x.size(), [&](auto i) { giveX(i, g * y[i]); });
+    forEachIndex<eights>(x.size(), [&](auto i) { giveY(i, g * x[i]); });
   }
 };
 

@@ -4,8 +4,6 @@
 
 #include <burtorch/op/kinds.hpp>
 
-#include <numbers>
-
 BURTORCH_BEGIN_NAMESPACE
 
 namespace op {
@@ -186,7 +184,7 @@ struct Erf : Unary {
   static constexpr const char* symbol = "erf";
   template <class T> static constexpr T forward(const T& x) { return erf(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
-    return g * (T(2 * std::numbers::inv_sqrtpi) * exp(-x * x));
+    return g * (T(Constant<T>::twoOverSqrtPi) * exp(-x * x));
   }
 };
 
@@ -220,12 +218,13 @@ struct Softplus : Unary { // log(1 + e^x) without ever computing e^x of a large 
 struct Gelu : Unary { // x·Φ(x), the exact form; Φ through erfc, which keeps the left tail
   static constexpr const char* symbol = "gelu";
   template <class T> static constexpr T phi(const T& x) { // the normal distribution function
-    return T(0.5) * erfc(x * T(-1 / std::numbers::sqrt2));
+    return T(0.5) * erfc(-x * T(Constant<T>::inverseSqrt2));
   }
   template <class T> static constexpr T forward(const T& x) { return vanishing(x, phi(x)); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
-    constexpr double invSqrt2Pi = std::numbers::inv_sqrtpi / std::numbers::sqrt2;
-    return g * (phi(x) + vanishing(x, T(invSqrt2Pi) * exp(T(-0.5) * x * x)));
+    const T density = T(0.5) * T(Constant<T>::twoOverSqrtPi) * T(Constant<T>::inverseSqrt2) *
+                      exp(T(-0.5) * x * x);
+    return g * (phi(x) + vanishing(x, density));
   }
 };
 

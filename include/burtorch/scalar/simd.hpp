@@ -340,6 +340,13 @@ template <class T, std::size_t N> BURTORCH_INLINE bool any(const mask<T, N>& m) 
 }
 template <class T, std::size_t N> BURTORCH_INLINE bool all(const mask<T, N>& m) { return !any(!m); }
 
+template <class T, std::size_t N> BURTORCH_INLINE mask<T, N> whereZero(const simd<T, N>& x) {
+  return x == simd<T, N>(T(0));
+}
+template <class T, std::size_t N> BURTORCH_INLINE bool isZero(const simd<T, N>& x) {
+  return !any(x != simd<T, N>(T(0)));
+}
+
 template <class T, std::size_t N>
 BURTORCH_INLINE simd<T, N> select(const mask<T, N>& m, const std::type_identity_t<simd<T, N>>& yes,
                                   const std::type_identity_t<simd<T, N>>& no) {
@@ -348,6 +355,11 @@ BURTORCH_INLINE simd<T, N> select(const mask<T, N>& m, const std::type_identity_
   return detail::eachPart<simd<T, N>>([](BitsPart c, Part a, Part b)
                                           BURTORCH_INLINE_LAMBDA -> Part { return c ? a : b; },
                                       m.bits, yes, no);
+}
+
+template <class T, std::size_t N>
+BURTORCH_INLINE simd<T, N> unlessZero(const simd<T, N>& g, const simd<T, N>& x) {
+  return select(whereZero(g), simd<T, N>(T(0)), x);
 }
 
 // The same bits as other lanes.
