@@ -142,12 +142,11 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
 
 // A block. Operands that take no part are hidden from its pullback; they take part as a whole.
 template <class T, class Index, class Filter, class Record>
-BURTORCH_NOINLINE void pullBlock(const TapeAccess::Columns<T, Index>& columns, const Filter& filter,
+BURTORCH_NOINLINE void pullBlock(T* values, T* grads, T* constants, Index* operands, Filter filter,
                                  const Record& record) {
-  const BlockDescription<T, Index> d(columns.operands + record.a);
+  const BlockDescription<T, Index> d(operands + record.a);
   const std::size_t first = record.firstResult(), count = record.results();
-  BlockFrame<T, Index> frame{
-      columns.values, columns.grads, columns.constants + d.constantsPlace(), d, first, count};
+  BlockFrame<T, Index> frame{values, grads, constants + d.constantsPlace(), d, first, count};
   if constexpr (!std::is_empty_v<Filter> && requires { filter.active; }) {
     for (std::size_t v = 0; v < d.views(); ++v) {
       const std::uint8_t* const active = filter.active + d.view(v)[0];
@@ -184,7 +183,8 @@ public:
     // read before, it would have to survive the calls that some cases make.
     dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
       if constexpr (op::is<op::Block, O>) {
-        pullBlock(columns_, filter_, record);
+        pullBlock(columns_.values, columns_.grads, columns_.constants, columns_.operands, filter_,
+                  record);
         filter_.gave(0); // perhaps
         last_ = columns_.grads[lastNode_];
         return;
