@@ -128,8 +128,8 @@ def load(where: str) -> tuple[Callable[..., Any], str]:
 
 
 def functions_of(module: ModuleType) -> str:
-    own = [key for key, f in vars(module).items() if inspect.isfunction(f) and key[0] != "_"]
-    return ", ".join(own) or "none"
+    found = {key: f for key, f in vars(module).items() if inspect.isfunction(f)}
+    return ", ".join(key for key, f in found.items() if f.__module__ == module.__name__) or "none"
 
 
 def arguments_of(
