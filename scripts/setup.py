@@ -161,6 +161,12 @@ NICE_TO_HAVE = [
     Nicety("doctest-dev", "the C++ test framework", have_doctest, "CMake will fetch doctest"),
     Nicety("graphviz", "draws graphs", have_graphviz, "pictures stay DOT text"),
     Nicety(
+        "chromium",
+        "a browser",
+        lambda: shutil.which("chromium") is not None,
+        "the tests of the interactive view are skipped",
+    ),
+    Nicety(
         "gdb",
         "the debugger",
         lambda: shutil.which("gdb") is not None,
