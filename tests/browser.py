@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any
 
 # The browser reads commands from descriptor 3 and writes answers to descriptor 4.
+PROFILE = "--user-data-dir"
 LAUNCH = """
 import os, sys
 os.dup2(int(sys.argv[1]), 3)
@@ -50,8 +51,7 @@ class Page:
         # Above 10, so that 3 and 4 are free in the new process.
         far = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs_in, theirs_out)]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, *map(str, far), browser, *FLAGS]
-            + [f"--user-data-dir={profile}", "about:blank"],
+            [sys.executable, "-c", LAUNCH, *map(str, far), browser, *FLAGS, f"{PROFILE}={profile}"],
             pass_fds=far,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -133,11 +133,12 @@ class Page:
                 return dict(answer["result"])
 
     def open(self, path: Path, fragment: str = "") -> None:
-        self.send("Page.navigate", url="about:blank")  # so that a new fragment loads the page anew
-        loaded = self._loaded
-        self.send("Page.navigate", url=path.as_uri() + fragment)
-        while self._loaded == loaded:
-            self._next_message(60)
+        # By way of an empty page, so that a new fragment loads the file anew.
+        for url in ("about:blank", path.as_uri() + fragment):
+            loaded = self._loaded
+            self.send("Page.navigate", url=url)
+            while self._loaded == loaded:
+                self._next_message(60)
         self.rest()
 
     def run(self, script: str) -> Any:
@@ -150,8 +151,8 @@ class Page:
         return answer["result"].get("value")
 
     def rest(self) -> None:
-        """Wait until the view has come to rest after a movement."""
-        self.run("new Promise(done => setTimeout(() => requestAnimationFrame(done), 450))")
+        """Wait until the view has come to rest after a movement and is drawn."""
+        self.run("burtorchView.rest()")
 
     def click(self, x: float, y: float) -> None:
         where = {"x": x, "y": y, "button": "left", "clickCount": 1}
@@ -189,8 +190,12 @@ class Page:
             mobile=False,
         )
 
-    def prefer(self, scheme: str) -> None:
-        features = [{"name": "prefers-color-scheme", "value": scheme}]
+    def prefer(self, **wishes: str) -> None:
+        """Have the user's preferences: prefer(color_scheme="dark", reduced_motion="reduce")."""
+        features = [
+            {"name": f"prefers-{name.replace('_', '-')}", "value": value}
+            for name, value in wishes.items()
+        ]
         self.send("Emulation.setEmulatedMedia", features=features)
 
     def screenshot(self) -> bytes:

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
+import burtorch as bt
 import pytest
 from browser import Page, find_browser
-from matplotlib.image import imread
-
-import burtorch as bt
 from burtorch._demo import small, tiny
+from matplotlib.image import imread
 
 HOSTILE = [
     "</script><script>document.title = 'broken'</script>",
@@ -106,7 +105,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def page(browser: Page) -> Iterator[Page]:
     """A page that must have complained about nothing when the test is over."""
     browser.resize(1280, 800)
-    browser.prefer("light")
+    browser.prefer(color_scheme="light")
     browser.complaints.clear()
     yield browser
     assert browser.complaints == []
@@ -328,7 +327,7 @@ def test_light_dark_and_small_screens(page: Page, tmp_path: Path) -> None:
     show(page, tmp_path, root)
     assert colours_in(page) > 30
     assert pixels_of(page, (0xF6, 0xF7, 0xFA)) > 500_000
-    page.prefer("dark")
+    page.prefer(color_scheme="dark", reduced_motion="reduce")
     page.rest()
     assert pixels_of(page, (0x11, 0x14, 0x1B)) > 500_000
     page.resize(390, 780)

@@ -18,6 +18,7 @@ from .._core import _viz
 from ._errors import DrawingError, MissingToolError, TooLargeError
 from ._graph import FIELDS, dot, graph, mimebundle, save
 from ._html import html, save_html
+from ._live import Live, live
 from ._script import (
     gradient_histogram,
     heatmap_basic_script,
@@ -31,6 +32,7 @@ from ._script import (
 __all__ = [
     "FIELDS",
     "DrawingError",
+    "Live",
     "MissingToolError",
     "TooLargeError",
     "as_string",
@@ -41,6 +43,7 @@ __all__ = [
     "heatmap_basic_script",
     "heatmap_script",
     "html",
+    "live",
     "loss_curve",
     "mimebundle",
     "parameter_heatmap",
