@@ -12,23 +12,19 @@ import os
 import re
 from html import escape
 from pathlib import Path
-from typing import Any
 
-from .._core import _viz
+from .._core import Value, _viz
 
-__all__ = ["html", "save_html"]
-
-
-def _in_script(json: str) -> str:
-    """Make JSON safe inside a script element, where nothing but "<" can end or change it."""
-    return json.replace("<", "\\u003c")
+LIMIT = 20_000
 
 
 def html(
-    root: Any,
+    root: Value,
     title: str | None = None,
+    *,
     depth: int | None = None,
-    max_nodes: int | None = 20_000,
+    max_nodes: int | None = None,
+    parameters_below: int | None = None,
 ) -> str:
     """Return an HTML page that shows what root was computed from.
 
@@ -38,10 +34,10 @@ def html(
     the root light up. The search box takes a name, an index or an operation; "nan" finds every
     value or gradient that is not finite. The address keeps the chosen node: `graph.html#12`.
 
-    Call `root.backward()` first, or the gradients are those of an earlier call. `depth` keeps only
-    nodes that many steps from the root. `max_nodes` bounds how many are drawn, those nearest to the
-    root; the page says how many were left out. None draws all of them; 20 000 lay themselves out in
-    a second or two. The title is the root's name unless one is given.
+    Call `root.backward()` first, or the gradients are those of an earlier call. `depth` and
+    `max_nodes` keep what is nearest to the root, and the page says how many nodes it left out; by
+    default it shows 20 000, which lay themselves out in a second or two. `parameters_below` is that
+    of dot(). The title is the root's name unless one is given.
 
     >>> import burtorch as bt
     >>> a, b = bt.Value(-41.0, name="a"), bt.Value(2.0, name="b")
@@ -49,9 +45,16 @@ def html(
     >>> page[:15], "<title>product</title>" in page
     ('<!doctype html>', True)
     """
+    data = _viz.graph_json(
+        root,
+        depth=depth,
+        max_nodes=LIMIT if max_nodes is None else max_nodes,
+        parameters_below=parameters_below,
+    )
+    # Inside a script element nothing but "<" can end the data or change how it is read.
     fill = {
-        "title": escape(title or getattr(root, "name", None) or "Computation graph"),
-        "data": _in_script(_viz.graph_json(root, depth=depth, max_nodes=max_nodes)),
+        "title": escape(title or root.name or "Computation graph"),
+        "data": data.replace("<", "\\u003c"),
     }
     template = Path(__file__).with_name("graph.html").read_text(encoding="utf-8")
     # In one pass: a title that looks like a place to fill in stays as it is.
@@ -59,13 +62,8 @@ def html(
 
 
 def save_html(
-    root: Any,
-    path: str | os.PathLike[str],
-    title: str | None = None,
-    depth: int | None = None,
-    max_nodes: int | None = 20_000,
+    root: Value, path: str | os.PathLike[str], title: str | None = None, **options: int | None
 ) -> None:
-    """Write the page that `html` makes; see there."""
-    # A name may hold half of a surrogate pair, which has no UTF-8 form: "?" stands for it.
-    page = html(root, title, depth, max_nodes).encode("utf-8", errors="replace")
-    Path(path).write_bytes(page)
+    """Write the page that html() makes; the options are the same."""
+    # A title may hold half of a surrogate pair, which has no UTF-8 form: "?" stands for it.
+    Path(path).write_bytes(html(root, title, **options).encode("utf-8", errors="replace"))

@@ -36,8 +36,6 @@ from typing import Any, Callable, NamedTuple, SupportsFloat, Union
 
 from .._core import Value
 
-__all__ = ["Live", "live"]
-
 Number = Union[SupportsFloat, Value, Callable[[], Any]]
 FORMATS = (".html", ".pdf", ".png", ".svg")
 LOOKS = 32  # at numbers, per interval
