@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -165,6 +166,18 @@ NICE_TO_HAVE = [
         "a browser",
         lambda: shutil.which("chromium") is not None,
         "the tests of the interactive view are skipped",
+    ),
+    Nicety(
+        "xvfb",
+        "a display without a screen",
+        lambda: shutil.which("Xvfb") is not None,
+        "the test of the live view's window is skipped",
+    ),
+    Nicety(
+        "python3-tk",
+        "windows for Matplotlib",
+        lambda: importlib.util.find_spec("tkinter") is not None,
+        "the test of the live view's window is skipped",
     ),
     Nicety(
         "gdb",

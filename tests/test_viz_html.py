@@ -12,7 +12,9 @@ from typing import Any, Callable
 import burtorch as bt
 import pytest
 from browser import Page, find_browser
+from burtorch.__main__ import main
 from burtorch._demo import small, tiny
+from burtorch.viz import _html
 from matplotlib.image import imread
 
 HOSTILE = [
@@ -79,6 +81,47 @@ def test_limits_are_passed_on() -> None:
     assert len(data_of(bt.viz.html(root, depth=1))["nodes"]) == 3
     some = data_of(bt.viz.html(root, max_nodes=5))
     assert (len(some["nodes"]), some["more"]) == (5, len(data_of(bt.viz.html(root))["nodes"]) - 5)
+
+
+def test_of_a_very_large_graph_the_nearest_nodes_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_html, "LIMIT", 10)
+    root = paper_graph(small, -4.0, 2.0)
+    assert len(data_of(bt.viz.html(root))["nodes"]) == 10
+    assert len(data_of(bt.viz.html(root, max_nodes=100))["nodes"]) == 26
+
+
+def test_parameters_are_those_below_an_index() -> None:
+    root = paper_graph(tiny, -41.0, 2.0)
+    kinds = [node["kind"] for node in data_of(bt.viz.html(root, parameters_below=1))["nodes"]]
+    assert kinds[:3] == ["parameter", "leaf", "inner"]
+
+
+MODEL = """
+def loss(a=1.0, b=2.0):
+    return (a * b - 3) ** 2
+"""
+
+
+def test_burtorch_draw_writes_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+    draw = ["draw", "model.py:loss", "2.5", "--html", "loss.html"]
+    assert main(draw) == 0
+    assert capsys.readouterr().out == "loss.html: loss = 4\n"
+    page = (tmp_path / "loss.html").read_text(encoding="utf-8")
+    leaf = data_of(page)["nodes"][0]
+    assert (leaf["name"], leaf["value"], leaf["grad"]) == ("a", 2.5, 8.0)
+    assert "<title>loss</title>" in page
+    assert not (tmp_path / "loss.svg").exists()
+    assert main([*draw, "--title", "mine", "--depth", "1", "--out", "loss.dot"]) == 0
+    page = (tmp_path / "loss.html").read_text(encoding="utf-8")
+    assert "<title>mine</title>" in page
+    assert len(data_of(page)["nodes"]) == 2
+    assert "digraph" in (tmp_path / "loss.dot").read_text(encoding="utf-8")
+    assert main([*draw[:-1], "no/such/folder.html"]) == 1
+    assert "no/such/folder.html" in capsys.readouterr().err
 
 
 def test_a_file_is_written_in_utf8(tmp_path: Path) -> None:
