@@ -27,6 +27,12 @@ from matplotlib.image import imread
 SECONDS = 60.0  # after which something that should happen is taken not to
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A viewer at the lowest priority may be slow to start where many tests run at once."""
+    monkeypatch.setattr(_live, "PATIENCE", SECONDS)
+
+
 def wait_for(happens: Callable[[], Any]) -> Any:
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
@@ -271,9 +277,10 @@ def test_a_closed_standard_error_does_not_matter(monkeypatch: pytest.MonkeyPatch
                 view.update(loss=1.0)
 
 
-LOOP = """
+LOOP = f"""
 import math, os, sys, time
 import burtorch as bt
+bt.viz._live.PATIENCE = {SECONDS}
 def train(view, steps=400, pause=0.001):
     for step in range(steps):
         time.sleep(pause)
