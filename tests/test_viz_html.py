@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import doctest
 import io
 import json
 import re
@@ -46,6 +47,10 @@ def data_of(page: str) -> Any:
     found = re.search(r'<script type="application/json" id="graph">(.*?)</script>', page, re.DOTALL)
     assert found is not None
     return json.loads(found[1])
+
+
+def test_the_examples_in_the_documentation() -> None:
+    assert doctest.testmod(_html) == (0, 4)
 
 
 # The text

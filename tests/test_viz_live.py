@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import io
 import json
@@ -45,6 +46,10 @@ def wait_for(happens: Callable[[], Any]) -> Any:
 
 def row_of(x: float, step: int = 1) -> Row:
     return Row(step, 1, x, x, x)
+
+
+def test_the_examples_in_the_documentation() -> None:
+    assert doctest.testmod(_live) == (0, 2)
 
 
 # Merging
