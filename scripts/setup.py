@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -160,6 +161,24 @@ class Nicety(NamedTuple):
 NICE_TO_HAVE = [
     Nicety("doctest-dev", "the C++ test framework", have_doctest, "CMake will fetch doctest"),
     Nicety("graphviz", "draws graphs", have_graphviz, "pictures stay DOT text"),
+    Nicety(
+        "chromium",
+        "a browser",
+        lambda: shutil.which("chromium") is not None,
+        "the tests of the interactive view are skipped",
+    ),
+    Nicety(
+        "xvfb",
+        "a display without a screen",
+        lambda: shutil.which("Xvfb") is not None,
+        "the test of the live view's window is skipped",
+    ),
+    Nicety(
+        "python3-tk",
+        "windows for Matplotlib",
+        lambda: importlib.util.find_spec("tkinter") is not None,
+        "the test of the live view's window is skipped",
+    ),
     Nicety(
         "gdb",
         "the debugger",

@@ -8,7 +8,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from . import __version__, _draw, get_cmake_dir, get_include
+from . import __version__, get_cmake_dir, get_include
+from ._draw import add_parser as add_draw
+from ._draw import run as run_draw
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -32,7 +34,7 @@ def _parser() -> argparse.ArgumentParser:
         default="burtorch-tiny.svg",
         help="where to draw the tiny graph (default: %(default)s)",
     )
-    _draw.add_parser(commands)
+    add_draw(commands)
     commands.add_parser("info", help="version, instruction set chosen, compiler")
     return parser
 
@@ -60,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         return run(options.picture)
     if options.command == "draw":
-        return _draw.run(options)
+        return run_draw(options)
     if not (options.includes or options.cmakedir):
         parser.print_help()
         return 0

@@ -24,6 +24,7 @@ examples:
   burtorch draw model.py:loss                      with the function's defaults, to loss.svg
   burtorch draw model.py:loss 1.5 -2               numbers in the order of the parameters
   burtorch draw model.py:loss b=-2 --out loss.png  or by name; .svg .png .pdf .dot …
+  burtorch draw model.py:loss --html loss.html     a page to click through
   burtorch draw model.py:loss --depth 3            only what is near the root
   burtorch draw model.py:loss --derivatives        the derivative of each step at its edge
 
@@ -54,6 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "numbers", nargs="*", metavar="NUMBER", help="its arguments: 1.5 or name=1.5"
     )
     parser.add_argument("--out", metavar="FILE", help="where to draw (default: function.svg)")
+    parser.add_argument("--html", metavar="FILE", help="an interactive page, instead or as well")
     parser.add_argument("--title", help="a title (default: the function's name)")
     parser.add_argument("--depth", type=int, help="at most so many operations from the root")
     parser.add_argument("--max-nodes", type=int, help="at most so many nodes")
@@ -74,6 +76,11 @@ def run(options: argparse.Namespace) -> int:
     picture = Path(options.out or f"{name}.svg")
     limits = {"depth": options.depth, "max_nodes": options.max_nodes}
     try:
+        if options.html:
+            viz.save_html(root, options.html, title, **limits)
+            print(f"{options.html}: {name} = {root.data:g}")
+            if not options.out:
+                return 0
         path = viz.save(root, picture, title, direction=options.direction, fields=fields, **limits)
     except viz.DrawingError as error:
         text = picture.with_suffix(".dot")
@@ -128,8 +135,8 @@ def load(where: str) -> tuple[Callable[..., Any], str]:
 
 
 def functions_of(module: ModuleType) -> str:
-    own = [key for key, f in vars(module).items() if inspect.isfunction(f) and key[0] != "_"]
-    return ", ".join(own) or "none"
+    found = {key: f for key, f in vars(module).items() if inspect.isfunction(f)}
+    return ", ".join(key for key, f in found.items() if f.__module__ == module.__name__) or "none"
 
 
 def arguments_of(

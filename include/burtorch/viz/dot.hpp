@@ -103,10 +103,10 @@ private:
 template <class TapeType>
 std::string dotLabel(const Graph<TapeType>& graph, const Node& node, const DotOptions& options) {
   const std::string name = graph.tape.label(node.index);
+  const bool isNamed = has(options.fields, Fields::label) && !name.empty();
   DotLabel label;
-  if (has(options.fields, Fields::label) && !name.empty())
-    label.head("<FONT POINT-SIZE=\"13\"><B>" + htmlText(name) + "</B></FONT>");
-  if (has(options.fields, Fields::operation) && !(graph.isLeaf(node) && !name.empty()))
+  if (isNamed) label.head("<FONT POINT-SIZE=\"13\"><B>" + htmlText(name) + "</B></FONT>");
+  if (has(options.fields, Fields::operation) && !(isNamed && graph.isLeaf(node)))
     label.head("<FONT POINT-SIZE=\"13\">" + htmlText(graph.tape.namesOf(node.record).symbol) +
                "</FONT>");
   if (has(options.fields, Fields::index)) label.corner(node.index);

@@ -3,7 +3,7 @@
 //
 // The one walk behind DOT, JSON and whatever else draws. Breadth first, so that what stands nearest
 // to the root is kept when there is a limit; without recursion; in time proportional to what the
-// root reaches, plus one bit for each older node. The nodes come out in the order of their indices.
+// root reaches, plus one bit for each older node. The nodes are then sorted by their indices.
 #pragma once
 
 #include <burtorch/op/table.hpp>

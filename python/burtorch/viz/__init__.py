@@ -17,6 +17,8 @@ from __future__ import annotations
 from .._core import _viz
 from ._errors import DrawingError, MissingToolError, TooLargeError
 from ._graph import FIELDS, dot, graph, mimebundle, save
+from ._html import html, save_html
+from ._live import Live, live
 from ._script import (
     gradient_histogram,
     heatmap_basic_script,
@@ -30,6 +32,7 @@ from ._script import (
 __all__ = [
     "FIELDS",
     "DrawingError",
+    "Live",
     "MissingToolError",
     "TooLargeError",
     "as_string",
@@ -39,12 +42,15 @@ __all__ = [
     "graph_json",
     "heatmap_basic_script",
     "heatmap_script",
+    "html",
+    "live",
     "loss_curve",
     "mimebundle",
     "parameter_heatmap",
     "plot_script",
     "run_script",
     "save",
+    "save_html",
 ]
 
 as_string = _viz.as_string
