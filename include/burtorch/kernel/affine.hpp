@@ -1,0 +1,94 @@
+// burtorch/kernel/affine.hpp — a linear layer: x[m,k], w[n,k], bias[n] → y[m,n]
+// SPDX-License-Identifier: MIT
+#pragma once
+
+#include <burtorch/kernel/lanes.hpp>
+#include <burtorch/kernel/matrix.hpp>
+#include <burtorch/kernel/multiply.hpp>
+#include <burtorch/kernel/vector.hpp>
+
+#include <cstddef>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace kernel {
+
+namespace detail {
+
+// One sample reads w and writes dw once and together: `rows` rows of them at a time, for which dx
+// is read and written once.
+template <std::size_t rows, bool wantsInput, bool adds, class T>
+BURTORCH_INLINE std::size_t backwardRows(std::size_t i, std::size_t n, std::size_t k, const T* x,
+                                         const Matrix<const T>& w, const T* dy, T* dx,
+                                         const Matrix<T>& dw) {
+  for (; i + rows <= n; i += rows) {
+    Pack<T> g[rows];
+    unroll<rows>([&](auto r) BURTORCH_INLINE_LAMBDA { g[r] = fill(dy[i + r]); });
+    const T* const from = wantsInput ? w.row(i) : nullptr;
+    T* const to = dw.row(i);
+    eachPack<T>(k, [&](std::size_t p, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
+      const Pack<T> input = read(x + p);
+      if constexpr (wantsInput) {
+        Pack<T> sum = read(dx + p);
+        unroll<rows>([&](auto r) BURTORCH_INLINE_LAMBDA {
+          sum = multiplyAdd<T>(g[r], read(from + r * w.stride + p), sum);
+        });
+        write(dx + p, sum);
+      }
+      unroll<rows>([&](auto r) BURTORCH_INLINE_LAMBDA {
+        T* const d = to + r * dw.stride + p;
+        if constexpr (adds) write(d, multiplyAdd<T>(g[r], input, read(d)));
+        else write(d, g[r] * input);
+      });
+    });
+  }
+  return i;
+}
+
+template <bool wantsInput, bool adds, class T>
+BURTORCH_NOINLINE void backwardOfOne(std::size_t k, const T* x, const Matrix<const T>& w,
+                                     const T* dy, T* dx, const Matrix<T>& dw) {
+  const std::size_t done = backwardRows<4, wantsInput, adds>(0, dw.rows, k, x, w, dy, dx, dw);
+  backwardRows<1, wantsInput, adds>(done, dw.rows, k, x, w, dy, dx, dw);
+}
+
+// sums[j] (+)= Σᵢ x[i][j]
+template <class T> BURTORCH_NOINLINE void sumRows(const Matrix<const T>& x, T* sums, Store how) {
+  eachPack<T>(x.cols,
+              [&](std::size_t j, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
+                Pack<T> sum = how == Store::add ? read(sums + j) : fill(T(0));
+                for (std::size_t i = 0; i < x.rows; ++i) sum = sum + read(x.row(i) + j);
+                write(sums + j, sum);
+              });
+}
+
+} // namespace detail
+
+// y = x·wᵀ + bias in every row; bias may be null. With Store::add y keeps what it held and gains
+// that.
+template <class T>
+void affineForward(ConstMatrix<T> x, ConstMatrix<T> w, const std::type_identity_t<T>* bias,
+                   Matrix<T> y, Store how = Store::assign) {
+  detail::multiplyNT<T>(x, w, {y.first, y.stride, bias, how == Store::add});
+}
+
+// dx += dy·w, dw (+)= dyᵀ·x, db (+)= the sum of dy's rows. dx.first or db may be null: not wanted.
+template <class T>
+void affineBackward(ConstMatrix<T> x, ConstMatrix<T> w, ConstMatrix<T> dy, Matrix<T> dx,
+                    Matrix<T> dw, std::type_identity_t<T>* db, Store parameters) {
+  const bool adds = parameters == Store::add;
+  if (db) detail::sumRows<T>(dy, db, parameters);
+  if (x.rows == 1) {
+    const auto one = dx.first ? adds ? detail::backwardOfOne<true, true, T>
+                                     : detail::backwardOfOne<true, false, T>
+                     : adds ? detail::backwardOfOne<false, true, T>
+                              : detail::backwardOfOne<false, false, T>;
+    return one(x.cols, x.first, w, dy.first, dx.first, dw);
+  }
+  if (dx.first) multiplyNN<T>(dy, w, dx, Store::add);
+  multiplyTN<T>(dy, x, dw, parameters);
+}
+
+} // namespace kernel
+
+BURTORCH_END_NAMESPACE

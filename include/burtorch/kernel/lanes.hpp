@@ -1,0 +1,86 @@
+// burtorch/kernel/lanes.hpp — as many numbers as one instruction takes, or one where there is none
+// SPDX-License-Identifier: MIT
+//
+// Pack<T> is a register of floats or doubles; for every other scalar it is T itself. Kernels are
+// written once with it: its arithmetic and functions are those of its type, what differs is here.
+#pragma once
+
+#include <burtorch/scalar/scalar.hpp>
+#include <burtorch/scalar/simd.hpp>
+#include <burtorch/scalar/vector_math.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace kernel {
+
+template <class T>
+inline constexpr bool isPacked =
+    (std::same_as<T, float> || std::same_as<T, double>)&&nativeLanes<T> != 1;
+template <class T> inline constexpr std::size_t lanes = isPacked<T> ? nativeLanes<T> : 1;
+template <class T> using Pack = std::conditional_t<isPacked<T>, simd<T, nativeLanes<T>>, T>;
+
+template <class T> BURTORCH_INLINE Pack<T> load(const T* from) {
+  if constexpr (isPacked<T>) return Pack<T>::load(from);
+  else return *from;
+}
+template <class T> BURTORCH_INLINE void store(T* to, const std::type_identity_t<Pack<T>>& x) {
+  if constexpr (isPacked<T>) x.store(to);
+  else *to = x;
+}
+
+namespace detail {
+// Masked stores cost some processors tens of cycles; halves of a register do not.
+template <class T, std::size_t N>
+BURTORCH_INLINE void storeHalves(T* to, const simd<T, N>& x, std::size_t n) {
+  if constexpr (N > 1) {
+    auto rest = half<0>(x);
+    if (n & (N / 2)) {
+      rest.store(to);
+      to += N / 2;
+      rest = half<N / 2>(x);
+    }
+    storeHalves(to, rest, n);
+  }
+}
+} // namespace detail
+
+// The first n lanes, n < lanes<T>; the others are 0, or left alone.
+template <class T> BURTORCH_INLINE Pack<T> load(const T* from, std::size_t n) {
+  if constexpr (isPacked<T>) return Pack<T>::loadPartial(from, n);
+  else return T(0);
+}
+template <class T>
+BURTORCH_INLINE void store(T* to, const std::type_identity_t<Pack<T>>& x, std::size_t n) {
+  if constexpr (isPacked<T>) detail::storeHalves(to, x, n);
+}
+
+// x in every lane.
+template <class T> BURTORCH_INLINE Pack<T> fill(const T& x) { return Pack<T>(x); }
+
+template <class T>
+BURTORCH_INLINE Pack<T> multiplyAdd(const std::type_identity_t<Pack<T>>& x,
+                                    const std::type_identity_t<Pack<T>>& y, const Pack<T>& z) {
+  if constexpr (isPacked<T>) return fma(x, y, z);
+  else return x * y + z;
+}
+
+template <class T> BURTORCH_INLINE T sumOf(const std::type_identity_t<Pack<T>>& x) {
+  if constexpr (isPacked<T>) return sum(x);
+  else return x;
+}
+
+// f(0) … f(n-1) with constants, so that arrays indexed by them live in registers.
+template <std::size_t n, class F> BURTORCH_INLINE void unroll(const F& f) {
+  [&]<std::size_t... i>(std::index_sequence<i...>) BURTORCH_INLINE_LAMBDA {
+    (f(std::integral_constant<std::size_t, i>{}), ...);
+  }(std::make_index_sequence<n>{});
+}
+
+} // namespace kernel
+
+BURTORCH_END_NAMESPACE
