@@ -59,7 +59,7 @@ TEST_CASE_TEMPLATE("the three forms equal plain loops", T, float, double, long d
   for (const Shape& s : shapes())
     for (const Form form : {Form::NT, Form::NN, Form::TN})
       for (const bk::Store how : {bk::Store::assign, bk::Store::add})
-        for (const std::size_t gap : {0, 1000}) {
+        for (const std::size_t gap : {0u, 1000u}) {
           CAPTURE(s.m);
           CAPTURE(s.n);
           CAPTURE(s.k);

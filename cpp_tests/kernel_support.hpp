@@ -74,4 +74,45 @@ template <class T, class F> double worst(const Grid<T>& got, std::size_t terms, 
                              static_cast<long double>(terms));
 }
 
+// The central difference of loss() with respect to x, which it reads.
+template <class F> double slope(double& x, const F& loss) {
+  const double before = x, h = 1e-5;
+  x = before + h;
+  const double up = loss();
+  x = before - h;
+  const double down = loss();
+  x = before;
+  return (up - down) / (2 * h);
+}
+
+// Whether `got` equals `before` plus the slope of loss() at each number of x, to a few digits less
+// than a central difference has.
+template <class F>
+bool isGradient(const Grid<double>& got, const Grid<double>& before, Grid<double>& x,
+                const F& loss) {
+  if (!got.isIntact()) return false;
+  for (std::size_t i = 0; i < x.rows(); ++i)
+    for (std::size_t j = 0; j < x.cols(); ++j) {
+      const double want = before.at(i, j) + slope(x.at(i, j), loss);
+      if (!(std::fabs(got.at(i, j) - want) < 1e-8 * (1 + std::fabs(want)))) return false;
+    }
+  return true;
+}
+
+// Σ dy·y: the loss whose gradient with respect to y is dy.
+inline double inner(const Grid<double>& y, const Grid<double>& dy) {
+  double sum = 0;
+  for (std::size_t i = 0; i < y.rows(); ++i)
+    for (std::size_t j = 0; j < y.cols(); ++j) sum += y.at(i, j) * dy.at(i, j);
+  return sum;
+}
+
+// A copy in another precision.
+template <class To, class From> Grid<To> as(const Grid<From>& x) {
+  Grid<To> y(x.rows(), x.cols());
+  for (std::size_t i = 0; i < x.rows(); ++i)
+    for (std::size_t j = 0; j < x.cols(); ++j) y.at(i, j) = static_cast<To>(x.at(i, j));
+  return y;
+}
+
 } // namespace kernel_support

@@ -16,7 +16,8 @@ namespace kernel {
 namespace detail {
 
 // One sample reads w and writes dw once and together: `rows` rows of them at a time, for which dx
-// is read and written once.
+// is read and written once. (More than two rows that are 4096 bytes apart would compete for the
+// same places in the first cache.)
 template <std::size_t rows, bool wantsInput, bool adds, class T>
 BURTORCH_INLINE std::size_t backwardRows(std::size_t i, std::size_t n, std::size_t k, const T* x,
                                          const Matrix<const T>& w, const T* dy, T* dx,
@@ -37,6 +38,7 @@ BURTORCH_INLINE std::size_t backwardRows(std::size_t i, std::size_t n, std::size
       }
       unroll<rows>([&](auto r) BURTORCH_INLINE_LAMBDA {
         T* const d = to + r * dw.stride + p;
+        prefetch(d, 256);
         if constexpr (adds) write(d, multiplyAdd<T>(g[r], input, read(d)));
         else write(d, g[r] * input);
       });
@@ -48,7 +50,7 @@ BURTORCH_INLINE std::size_t backwardRows(std::size_t i, std::size_t n, std::size
 template <bool wantsInput, bool adds, class T>
 BURTORCH_NOINLINE void backwardOfOne(std::size_t k, const T* x, const Matrix<const T>& w,
                                      const T* dy, T* dx, const Matrix<T>& dw) {
-  const std::size_t done = backwardRows<4, wantsInput, adds>(0, dw.rows, k, x, w, dy, dx, dw);
+  const std::size_t done = backwardRows<2, wantsInput, adds>(0, dw.rows, k, x, w, dy, dx, dw);
   backwardRows<1, wantsInput, adds>(done, dw.rows, k, x, w, dy, dx, dw);
 }
 

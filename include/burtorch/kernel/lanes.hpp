@@ -74,6 +74,15 @@ template <class T> BURTORCH_INLINE T sumOf(const std::type_identity_t<Pack<T>>& 
   else return x;
 }
 
+// What lies some bytes ahead will soon be written. A hint: nothing has to be there.
+template <class T>
+BURTORCH_INLINE void prefetch([[maybe_unused]] const T* where,
+                              [[maybe_unused]] std::size_t bytes = 0) {
+#if defined(__GNUC__)
+  __builtin_prefetch(reinterpret_cast<const char*>(where) + bytes, 1);
+#endif
+}
+
 // f(0) … f(n-1) with constants, so that arrays indexed by them live in registers.
 template <std::size_t n, class F> BURTORCH_INLINE void unroll(const F& f) {
   [&]<std::size_t... i>(std::index_sequence<i...>) BURTORCH_INLINE_LAMBDA {

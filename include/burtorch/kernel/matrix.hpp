@@ -21,6 +21,11 @@ template <class T> struct Matrix {
 
   constexpr T* row(std::size_t i) const { return first + i * stride; }
 
+  // m rows from row i on, of these n columns from column j on.
+  constexpr Matrix part(std::size_t i, std::size_t m, std::size_t j, std::size_t n) const {
+    return {row(i) + j, m, n, stride};
+  }
+
   constexpr operator Matrix<const T>() const
     requires(!std::is_const_v<T>)
   {

@@ -55,34 +55,40 @@ constexpr std::size_t tileRows(std::size_t vectors) {
 constexpr std::size_t panelVectors = 3;
 constexpr std::size_t panelSteps = 192; // 18 KB of the first cache, and some rows of x
 
+// Where a panel ends within a register its sums pass through memory.
+template <class T>
+BURTORCH_NOINLINE void finishEdge(const T* sums, std::size_t stride, const Target<T>& y,
+                                  std::size_t rows, std::size_t cols) {
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < cols; ++j) {
+      T& to = y.first[i * y.stride + j];
+      const T sum = y.bias ? sums[i * stride + j] + y.bias[j] : sums[i * stride + j];
+      to = y.adds ? to + sum : sum;
+    }
+}
+
 template <std::size_t rows, std::size_t vectors, class T>
-BURTORCH_INLINE void finish(const Pack<T> (&sums)[rows][vectors], const Target<T>& y,
-                            std::size_t cols) {
+BURTORCH_INLINE void finish(Pack<T> (&sums)[rows][vectors], const Target<T>& y, std::size_t cols) {
   constexpr std::size_t L = lanes<T>;
-  const auto each = [&](const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
-    unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA {
-      const Pack<T> bias = y.bias ? read(y.bias + v * L, v) : fill(T(0));
-      unroll<rows>([&](auto i) BURTORCH_INLINE_LAMBDA {
-        T* const to = y.first + i * y.stride + v * L;
-        Pack<T> sum = sums[i][v];
-        if (y.bias) sum = sum + bias;
-        if (y.adds) sum = sum + read(to, v);
-        write(to, sum, v);
-      });
+  const auto each = [&](const auto& f) BURTORCH_INLINE_LAMBDA {
+    unroll<rows>([&](auto i) BURTORCH_INLINE_LAMBDA {
+      unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA { f(i, v, sums[i][v]); });
     });
   };
-  if (cols == vectors * L) {
-    each([](const T* from, auto) BURTORCH_INLINE_LAMBDA { return load(from); },
-         [](T* to, const Pack<T>& x, auto) BURTORCH_INLINE_LAMBDA { store(to, x); });
-  } else {
-    const std::size_t rest = cols - (vectors - 1) * L; // lanes of the last register
-    each([rest](const T* from, auto v)
-             BURTORCH_INLINE_LAMBDA { return v + 1 < vectors ? load(from) : load(from, rest); },
-         [rest](T* to, const Pack<T>& x, auto v) BURTORCH_INLINE_LAMBDA {
-           if (v + 1 < vectors) store(to, x);
-           else store(to, x, rest);
-         });
+  if (cols != vectors * L) {
+    T edge[rows * vectors * L];
+    each([&](auto i, auto v, const Pack<T>& sum)
+             BURTORCH_INLINE_LAMBDA { store(edge + (i * vectors + v) * L, sum); });
+    return finishEdge<T>(edge, vectors * L, y, rows, cols);
   }
+  if (y.bias)
+    each([&](auto, auto v, Pack<T>& sum)
+             BURTORCH_INLINE_LAMBDA { sum = sum + load(y.bias + v * L); });
+  if (y.adds)
+    each([&](auto i, auto v, Pack<T>& sum)
+             BURTORCH_INLINE_LAMBDA { sum = sum + load(y.first + i * y.stride + v * L); });
+  each([&](auto i, auto v, const Pack<T>& sum)
+           BURTORCH_INLINE_LAMBDA { store(y.first + i * y.stride + v * L, sum); });
 }
 
 template <std::size_t rows, std::size_t vectors, class T>
@@ -93,6 +99,12 @@ BURTORCH_INLINE void tile(std::size_t k, const Left<T>& x, const T* w, std::size
   unroll<rows>([&](auto i) BURTORCH_INLINE_LAMBDA {
     unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA { sums[i][v] = fill(T(0)); });
   });
+  // y is often far away: it arrives while the sums are computed.
+  if (k > 16)
+    unroll<rows>([&](auto i) BURTORCH_INLINE_LAMBDA {
+      prefetch(y.first + i * y.stride);
+      prefetch(y.first + i * y.stride + cols - 1);
+    });
   const T* a = x.first;
   for (std::size_t p = 0; p < k; ++p) {
     Pack<T> b[vectors];

@@ -28,6 +28,28 @@ template <class T, class F> BURTORCH_INLINE void eachPack(std::size_t n, const F
   }
 }
 
+// The sum of what f gives, called like above, over all lanes that lie within n.
+template <class T, class F> BURTORCH_INLINE T sumOfEach(std::size_t n, const F& f) {
+  constexpr std::size_t L = lanes<T>;
+  const std::size_t whole = n - n % L;
+  Pack<T> sum = fill(T(0));
+  eachPack<T>(whole, [&](std::size_t i, const auto& read, const auto& write)
+                         BURTORCH_INLINE_LAMBDA { sum = sum + f(i, read, write); });
+  T total = sumOf<T>(sum);
+  if constexpr (L > 1) {
+    const std::size_t rest = n - whole;
+    if (rest != 0) {
+      T last[L];
+      const auto read = [rest](const T* from) BURTORCH_INLINE_LAMBDA { return load(from, rest); };
+      const auto write = [rest](T* to, const Pack<T>& x)
+                             BURTORCH_INLINE_LAMBDA { store(to, x, rest); };
+      store(last, f(whole, read, write));
+      for (std::size_t i = 0; i < rest; ++i) total += last[i];
+    }
+  }
+  return total;
+}
+
 // Σ xᵢ·yᵢ
 template <class T> BURTORCH_NOINLINE T dot(const T* x, const T* y, std::size_t n) {
   constexpr std::size_t L = lanes<T>, chains = 4; // enough sums to hide their latency
