@@ -133,7 +133,9 @@ BURTORCH_INLINE void attend(const Head<const T>& head, std::size_t t, const T& s
   }
   for (std::size_t u = 0; u < end; ++u) {
     T* const w = weights.row(u) + t;
-    Pack<T> e = exp(read(w) - most);
+    Pack<T> x = read(w) - most;
+    if (u >= t) x = causal(x, u - t, T(0)); // no tiny exponentials: they take their time
+    Pack<T> e = exp(x);
     if (u >= t) e = causal(e, u - t, T(0));
     total = total + e;
     write(w, e);
