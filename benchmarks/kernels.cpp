@@ -141,7 +141,7 @@ void others() {
           weights = numbers(heads * length * length), mean = numbers(length),
           inverseStd = numbers(length), losses = numbers(length), dlosses = numbers(length);
   const auto qkv = matrix(a, length, 3 * width), dqkv = matrix(b, length, 3 * width),
-             out = matrix(c, length, width), dout = matrix(d, length, width);
+             attended = matrix(c, length, width), dattended = matrix(d, length, width);
   const auto x = matrix(a, length, width), y = matrix(b, length, width),
              dy = matrix(c, length, width), dx = matrix(d, length, width);
   const auto logits = matrix(a, length, chars), probabilities = matrix(b, length, chars),
@@ -156,8 +156,8 @@ void others() {
   constexpr std::size_t n = 768;
   const std::vector<std::pair<const char*, std::function<void()>>> calls{
       {"attention, T = 8, 6 heads of 4: forward",
-       [=] { bk::attentionForward(qkv, heads, 0.5f, out, w); }},
-      {"  backward", [=] { bk::attentionBackward(qkv, heads, 0.5f, w, dout, dqkv); }},
+       [=] { bk::attentionForward(qkv, heads, 0.5f, attended, w); }},
+      {"  backward", [=] { bk::attentionBackward(qkv, heads, 0.5f, w, dattended, dqkv); }},
       {"layer norm, 8 rows of 24: forward",
        [=] { bk::layerNormForward(x, gamma, beta, 1e-5f, y, means, inverseStds); }},
       {"  backward",

@@ -9,8 +9,8 @@
 // one panel of 1…3 registers of columns. A step of k multiplies one number of x for each row with
 // the panel's part of a row of w. Where the panel does not lie so in memory (NT), where its rows
 // are far apart and it is used often, or where it ends within a register, it is copied to the
-// stack, some hundred steps of k at a time. A form NT with few rows or few columns is one of dot products
-// instead: tiles of up to 3 × 4 of them.
+// stack, some hundred steps of k at a time. NT with few rows or few columns is made of dot products
+// instead, in tiles of up to 3 × 4.
 //
 // Results differ from those of plain loops by rounding only. y must not overlap x or w.
 #pragma once
