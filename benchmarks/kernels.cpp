@@ -6,7 +6,12 @@
 #include "timing.hpp"
 
 #include <burtorch/kernel/affine.hpp>
+#include <burtorch/kernel/attention.hpp>
+#include <burtorch/kernel/layer_norm.hpp>
+#include <burtorch/kernel/map.hpp>
 #include <burtorch/kernel/multiply.hpp>
+#include <burtorch/kernel/softmax.hpp>
+#include <burtorch/op/table.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -129,6 +134,53 @@ void gpt(std::size_t samples) {
     products(8 * samples, n, k);
 }
 
+// The others, as one sample of the GPT or one of the CharMLP calls them; only nanoseconds.
+void others() {
+  constexpr std::size_t length = 8, heads = 6, size = 4, width = heads * size, chars = 65;
+  Numbers a = numbers(4096), b = numbers(4096), c = numbers(4096), d = numbers(4096),
+          weights = numbers(heads * length * length), mean = numbers(length),
+          inverseStd = numbers(length), losses = numbers(length), dlosses = numbers(length);
+  const auto qkv = matrix(a, length, 3 * width), dqkv = matrix(b, length, 3 * width),
+             attended = matrix(c, length, width), dattended = matrix(d, length, width);
+  const auto x = matrix(a, length, width), y = matrix(b, length, width),
+             dy = matrix(c, length, width), dx = matrix(d, length, width);
+  const auto logits = matrix(a, length, chars), probabilities = matrix(b, length, chars),
+             dlogits = matrix(c, length, chars);
+  static constexpr int targets[length] = {1, 2, 3, 4, 5, 6, 7, 8};
+  float *gamma = a.data() + 2048, *beta = b.data() + 2048, *dgamma = c.data() + 2048,
+        *dbeta = d.data() + 2048, *means = mean.data(), *inverseStds = inverseStd.data(),
+        *w = weights.data(), *loss = losses.data(), *dloss = dlosses.data();
+  const float *in = a.data(), *values = b.data(), *gains = c.data();
+  float *result = b.data(), *gradient = d.data();
+  namespace op = burtorch::op;
+  constexpr std::size_t n = 768;
+  const std::vector<std::pair<const char*, std::function<void()>>> calls{
+      {"attention, T = 8, 6 heads of 4: forward",
+       [=] { bk::attentionForward(qkv, heads, 0.5f, attended, w); }},
+      {"  backward", [=] { bk::attentionBackward(qkv, heads, 0.5f, w, dattended, dqkv); }},
+      {"layer norm, 8 rows of 24: forward",
+       [=] { bk::layerNormForward(x, gamma, beta, 1e-5f, y, means, inverseStds); }},
+      {"  backward",
+       [=] {
+         bk::layerNormBackward(x, gamma, means, inverseStds, dy, dx, dgamma, dbeta,
+                               bk::Store::assign);
+       }},
+      {"cross-entropy, 8 rows of 65: forward",
+       [=] { bk::crossEntropyForward(logits, targets, loss, probabilities); }},
+      {"  backward", [=] { bk::crossEntropyBackward(probabilities, targets, dloss, dlogits); }},
+      {"softmax, 8 rows of 65: forward", [=] { bk::softmaxForward(logits, probabilities); }},
+      {"relu of 768: forward", [=] { bk::mapForward<op::Relu>(in, result, n); }},
+      {"  backward", [=] { bk::mapBackward<op::Relu>(in, values, gains, gradient, n); }},
+      {"tanh of 768: forward", [=] { bk::mapForward<op::Tanh>(in, result, n); }},
+      {"  backward", [=] { bk::mapBackward<op::Tanh>(in, values, gains, gradient, n); }}};
+  std::vector<std::function<void()>> functions;
+  for (const auto& call : calls) functions.push_back(call.second);
+  const std::vector<double> ns = race(300, functions);
+  std::printf("\nOther kernels\n");
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    std::printf("  %-44s %8.0f ns\n", calls[i].first, ns[i]);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -142,4 +194,5 @@ int main(int argc, char** argv) {
     if (wanted("mlp" + std::to_string(batch))) charMLP(batch);
   for (const std::size_t samples : {1, 2, 4, 8, 16})
     if (wanted("gpt" + std::to_string(samples))) gpt(samples);
+  if (wanted("others")) others();
 }

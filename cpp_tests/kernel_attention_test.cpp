@@ -48,12 +48,12 @@ TEST_CASE_TEMPLATE("values", T, float, double, long double) {
     CAPTURE(n);
     CAPTURE(s);
     const T scale = 1 / std::sqrt(static_cast<T>(s));
-    Grid<T> qkv(n, 3 * heads * s), out(n, heads * s), weights(heads * n, n, 0);
-    bk::attentionForward(qkv.view(), heads, scale, out.view(), weights.data());
+    Grid<T> qkv(n, 3 * heads * s), y(n, heads * s), weights(heads * n, n, 0);
+    bk::attentionForward(qkv.view(), heads, scale, y.view(), weights.data());
     CHECK(worst(weights, 20, [&](std::size_t row, std::size_t t) {
             return weightOf(qkv, shape, scale, row / n, t, row % n);
           }) <= 1);
-    CHECK(worst(out, 40, [&](std::size_t t, std::size_t column) {
+    CHECK(worst(y, 40, [&](std::size_t t, std::size_t column) {
             const std::size_t h = column / s;
             long double sum = 0;
             for (std::size_t u = 0; u <= t; ++u)
@@ -70,15 +70,15 @@ TEST_CASE("gradients are those of central differences") {
   for (const auto& [n, heads, s] : shapes) {
     CAPTURE(n);
     CAPTURE(s);
-    Grid<double> qkv(n, 3 * heads * s), out(n, heads * s), weights(heads * n, n, 0),
-        dout(n, heads * s), dqkv(n, 3 * heads * s);
+    Grid<double> qkv(n, 3 * heads * s), y(n, heads * s), weights(heads * n, n, 0), dy(n, heads * s),
+        dqkv(n, 3 * heads * s);
     const Grid<double> before = dqkv;
     const auto loss = [&, count = heads] {
-      bk::attentionForward(qkv.view(), count, 0.7, out.view(), weights.data());
-      return inner(out, dout);
+      bk::attentionForward(qkv.view(), count, 0.7, y.view(), weights.data());
+      return inner(y, dy);
     };
     loss();
-    bk::attentionBackward(qkv.view(), heads, 0.7, weights.data(), dout.view(), dqkv.view());
+    bk::attentionBackward(qkv.view(), heads, 0.7, weights.data(), dy.view(), dqkv.view());
     CHECK(isGradient(dqkv, before, qkv, loss));
   }
 }
@@ -88,15 +88,15 @@ TEST_CASE("gradients in single precision") {
   for (const auto& [n, heads, s] : shapes) {
     CAPTURE(n);
     CAPTURE(s);
-    Grid<float> qkv(n, 3 * heads * s), out(n, heads * s), weights(heads * n, n, 0),
-        dout(n, heads * s), dqkv(n, 3 * heads * s);
-    auto qkv2 = kernel_support::as<double>(qkv), out2 = kernel_support::as<double>(out),
-         dout2 = kernel_support::as<double>(dout), dqkv2 = kernel_support::as<double>(dqkv);
+    Grid<float> qkv(n, 3 * heads * s), y(n, heads * s), weights(heads * n, n, 0), dy(n, heads * s),
+        dqkv(n, 3 * heads * s);
+    auto qkv2 = kernel_support::as<double>(qkv), y2 = kernel_support::as<double>(y),
+         dy2 = kernel_support::as<double>(dy), dqkv2 = kernel_support::as<double>(dqkv);
     Grid<double> weights2(heads * n, n, 0);
-    bk::attentionForward(qkv.view(), heads, 0.5f, out.view(), weights.data());
-    bk::attentionForward(qkv2.view(), heads, 0.5, out2.view(), weights2.data());
-    bk::attentionBackward(qkv.view(), heads, 0.5f, weights.data(), dout.view(), dqkv.view());
-    bk::attentionBackward(qkv2.view(), heads, 0.5, weights2.data(), dout2.view(), dqkv2.view());
+    bk::attentionForward(qkv.view(), heads, 0.5f, y.view(), weights.data());
+    bk::attentionForward(qkv2.view(), heads, 0.5, y2.view(), weights2.data());
+    bk::attentionBackward(qkv.view(), heads, 0.5f, weights.data(), dy.view(), dqkv.view());
+    bk::attentionBackward(qkv2.view(), heads, 0.5, weights2.data(), dy2.view(), dqkv2.view());
     CHECK(worst(dqkv, 100, [&](std::size_t i, std::size_t j) { return dqkv2.at(i, j); }) <= 1);
   }
 }

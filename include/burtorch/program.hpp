@@ -63,7 +63,8 @@ struct Instruction {
   Op operation = Op::eLeaf;
   Form form = Form::nodes;
   Comparison comparison = Comparison::less;
-  std::uint32_t a = 0, b = 0; // as in a record: nodes, places of constants, or a list of b operands at a
+  std::uint32_t a = 0,
+                b = 0; // as in a record: nodes, places of constants, or a list of b operands at a
 };
 
 struct Recorder {
@@ -124,19 +125,24 @@ template <class O> constexpr Symbol record(const Symbol& x) {
 template <class O, class X, class Y> constexpr Symbol record(const X& x, const Y& y) {
   constexpr Op code = op::Entry<O>::code;
   if constexpr (!std::same_as<Y, Symbol>)
-    return {x.recorder, x.recorder->add({code, Form::nodeNumber, {}, x.node,
-                                         x.recorder->constant(static_cast<double>(y))})};
+    return {
+        x.recorder,
+        x.recorder->add(
+            {code, Form::nodeNumber, {}, x.node, x.recorder->constant(static_cast<double>(y))})};
   else if constexpr (!std::same_as<X, Symbol>)
-    return {y.recorder, y.recorder->add({code, Form::numberNode, {},
-                                         y.recorder->constant(static_cast<double>(x)), y.node})};
+    return {
+        y.recorder,
+        y.recorder->add(
+            {code, Form::numberNode, {}, y.recorder->constant(static_cast<double>(x)), y.node})};
   else return {x.recorder, x.recorder->add({code, Form::nodes, {}, x.node, y.node})};
 }
 template <class O> constexpr Symbol recordList(std::span<const Symbol> x, std::size_t count) {
   Recorder& recorder = *x.front().recorder;
   const auto first = static_cast<std::uint32_t>(recorder.operands.size());
   for (const Symbol& each : x) recorder.operands.push_back(each.node);
-  return {&recorder, recorder.add({op::Entry<O>::code, Form::list, {}, first,
-                                   static_cast<std::uint32_t>(count)})};
+  return {
+      &recorder,
+      recorder.add({op::Entry<O>::code, Form::list, {}, first, static_cast<std::uint32_t>(count)})};
 }
 
 // A number as a node: something to compare with or to choose.
@@ -245,18 +251,25 @@ constexpr Symbol innerProductWithBias(std::span<const Symbol> x, std::span<const
 
 namespace detail {
 
-// Calls f(integral_constant<i>) for i in [0, n). In groups, because compilers limit the depth of one
-// fold.
+// Calls f(integral_constant<i>) for i in [0, n), in groups, because compilers limit the depth of one
+// fold. Long programs do not fit the registers anyway: their groups are functions, since the time
+// to inline everything into one grows with the square of its length.
 template <std::size_t first, std::size_t... i, class F>
 BURTORCH_INLINE constexpr void unrollGroup(std::index_sequence<i...>, const F& f) {
   (f(std::integral_constant<std::size_t, first + i>{}), ...);
 }
+template <std::size_t first, std::size_t n, class F>
+BURTORCH_NOINLINE constexpr void unrollApart(const F& f) {
+  unrollGroup<first>(std::make_index_sequence<n>{}, f);
+}
 template <std::size_t n, class F> BURTORCH_INLINE constexpr void unroll(const F& f) {
-  constexpr std::size_t group = 128;
+  constexpr std::size_t group = 64, inlined = 256;
   [&]<std::size_t... g>(std::index_sequence<g...>) BURTORCH_INLINE_LAMBDA {
-    (unrollGroup<g * group>(
-         std::make_index_sequence<(n - g * group < group ? n - g * group : group)>{}, f),
-     ...);
+    constexpr auto size = [](std::size_t k) {
+      return n - k * group < group ? n - k * group : group;
+    };
+    if constexpr (n > inlined) (unrollApart<g * group, size(g)>(f), ...);
+    else (unrollGroup<g * group>(std::make_index_sequence<size(g)>{}, f), ...);
   }(std::make_index_sequence<(n + group - 1) / group>{});
 }
 
@@ -266,7 +279,8 @@ template <auto f, std::size_t inputs> struct ProgramCode {
     Recorder recorder{inputs};
     std::array<Symbol, inputs> x{};
     for (std::size_t i = 0; i < inputs; ++i) x[i] = {&recorder, static_cast<std::uint32_t>(i)};
-    if constexpr (std::invocable<decltype(f), std::array<Symbol, inputs>>) return visit(recorder, f(x));
+    if constexpr (std::invocable<decltype(f), std::array<Symbol, inputs>>)
+      return visit(recorder, f(x));
     else return visit(recorder, std::apply(f, x));
   }
   static constexpr std::size_t outputsOf(const Symbol&) { return 1; }
@@ -360,7 +374,8 @@ template <auto f, std::size_t inputs> struct ProgramCode {
     return T(data.constants[place]);
   }
 
-  template <std::size_t i, class T> BURTORCH_INLINE static constexpr T evaluate(const Values<T>& v) {
+  template <std::size_t i, class T>
+  BURTORCH_INLINE static constexpr T evaluate(const Values<T>& v) {
     constexpr Instruction ins = data.code[i];
     if constexpr (ins.operation == Op::eLeaf && ins.form == Form::list) {
       return select(holds<i, T>(v), v[data.operands[ins.a]], v[data.operands[ins.a + 1]]);
@@ -371,8 +386,7 @@ template <auto f, std::size_t inputs> struct ProgramCode {
       if constexpr (op::is<op::Unary, O>) return O::forward(v[ins.a]);
       else if constexpr (op::is<op::Clipped, O>)
         return O::forward(v[ins.a], number<T>(ins.b), number<T>(ins.b + 1));
-      else if constexpr (op::is<op::Binary, O>)
-        return O::forward(left<i, T>(v), right<i, T>(v));
+      else if constexpr (op::is<op::Binary, O>) return O::forward(left<i, T>(v), right<i, T>(v));
       else if constexpr (op::is<op::Reduction, O>) return O::forward(list<i, 0, ins.b>(v));
       else {
         T z = O::forward(list<i, 0, ins.b>(v), list<i, ins.b, ins.b>(v));
@@ -392,14 +406,14 @@ template <auto f, std::size_t inputs> struct ProgramCode {
       const auto chosen = holds<i, T>(v);
       give<plan<output>.firstInList[ins.a], data.operands[ins.a]>(grads, select(chosen, g, T(0)));
       give<plan<output>.firstInList[ins.a + 1], data.operands[ins.a + 1]>(grads,
-                                                                         select(chosen, T(0), g));
+                                                                          select(chosen, T(0), g));
     } else if constexpr (ins.operation != Op::eLeaf) {
       using O = typename OperationOf<ins.operation>::type;
       if constexpr (op::is<op::Unary, O>) {
         give<first[0], ins.a>(grads, O::pullback(v[ins.a], z, g));
       } else if constexpr (op::is<op::Clipped, O>) {
-        give<first[0], ins.a>(
-            grads, O::pullback(v[ins.a], number<T>(ins.b), number<T>(ins.b + 1), g));
+        give<first[0], ins.a>(grads,
+                              O::pullback(v[ins.a], number<T>(ins.b), number<T>(ins.b + 1), g));
       } else if constexpr (op::is<op::Binary, O>) {
         const T x = left<i, T>(v), y = right<i, T>(v);
         if constexpr (ins.form != Form::numberNode)
@@ -443,12 +457,12 @@ private:
   template <std::size_t i, std::size_t from, std::size_t n, class T>
   BURTORCH_INLINE static constexpr auto list(const Values<T>& v) {
     std::array<T, n> x;
-    unroll<n>([&](auto k) BURTORCH_INLINE_LAMBDA {
-      x[k] = v[data.operands[data.code[i].a + from + k]];
-    });
+    unroll<n>([&](auto k)
+                  BURTORCH_INLINE_LAMBDA { x[k] = v[data.operands[data.code[i].a + from + k]]; });
     return x;
   }
-  template <std::size_t i, class T> BURTORCH_INLINE static constexpr auto holds(const Values<T>& v) {
+  template <std::size_t i, class T>
+  BURTORCH_INLINE static constexpr auto holds(const Values<T>& v) {
     constexpr Instruction ins = data.code[i];
     const T &x = v[data.operands[ins.a + 2]], &y = v[data.operands[ins.a + 3]];
     if constexpr (ins.comparison == Comparison::less) return x < y;
@@ -471,9 +485,8 @@ private:
   template <class T, class X> BURTORCH_INLINE static constexpr auto forward(const X& x) {
     typename Code::template Values<T> v;
     detail::unroll<inputs>([&](auto i) BURTORCH_INLINE_LAMBDA { v[i] = x[i]; });
-    detail::unroll<operations>([&](auto i) BURTORCH_INLINE_LAMBDA {
-      v[inputs + i] = Code::template evaluate<i>(v);
-    });
+    detail::unroll<operations>(
+        [&](auto i) BURTORCH_INLINE_LAMBDA { v[inputs + i] = Code::template evaluate<i>(v); });
     return v;
   }
   // The derivatives of one output, from the values of a forward pass.

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 //
 // A sequence of T tokens, heads of size s, d = heads·s. qkv is [T, 3d]: head h has its key in the
-// columns 3sh … 3sh+s−1, its query in the s after them and its value in the s after these. out is
+// columns 3sh … 3sh+s−1, its query in the s after them and its value in the s after these. y is
 // [T, d], head h in the columns sh … sh+s−1.
 //
 //   weight of key u for query t = softmax over u ≤ t of scale·(query t · key u), 0 for u > t
-//   out of t = Σ over u of weight·value u
+//   y of t = Σ over u of weight·value u
 //
 // weights is [head][key u][query t]: the lanes of a register are queries, and a softmax is a sum of
 // registers. Everything is done in squares of L = lanes<T> keys times L queries, of which those
@@ -115,10 +115,10 @@ template <class T> BURTORCH_INLINE Matrix<T> someOf(const Matrix<T>& x, std::siz
 // The queries from t on, as many as there are lanes. weights is that of one head.
 template <class T>
 BURTORCH_INLINE void attend(const Head<const T>& head, std::size_t t, const T& scale,
-                            const Matrix<T>& out, const Matrix<T>& weights, const auto& read,
+                            const Matrix<T>& y, const Matrix<T>& weights, const auto& read,
                             const auto& write) {
   constexpr std::size_t L = lanes<T>;
-  const std::size_t end = t + out.rows; // of the keys that these queries see
+  const std::size_t end = t + y.rows; // of the keys that these queries see
   Square<T> square;
   Pack<T> most = fill(T(0)), total = fill(T(0));
   for (std::size_t u = 0; u < end; u += L) {
@@ -133,7 +133,9 @@ BURTORCH_INLINE void attend(const Head<const T>& head, std::size_t t, const T& s
   }
   for (std::size_t u = 0; u < end; ++u) {
     T* const w = weights.row(u) + t;
-    Pack<T> e = exp(read(w) - most);
+    Pack<T> x = read(w) - most;
+    if (u >= t) x = causal(x, u - t, T(0)); // no tiny exponentials: they take their time
+    Pack<T> e = exp(x);
     if (u >= t) e = causal(e, u - t, T(0));
     total = total + e;
     write(w, e);
@@ -147,38 +149,38 @@ BURTORCH_INLINE void attend(const Head<const T>& head, std::size_t t, const T& s
       write(w, p);
       store(square.row(i), p);
     }
-    combine(square, values, out, u == 0 ? Store::assign : Store::add);
+    combine(square, values, y, u == 0 ? Store::assign : Store::add);
   }
   for (std::size_t u = end; u < weights.rows; ++u) write(weights.row(u) + t, fill(T(0)));
 }
 
 template <class T>
 BURTORCH_INLINE void attendBackward(const Head<const T>& head, std::size_t t, const T& scale,
-                                    const Matrix<const T>& weights, const Matrix<const T>& dout,
+                                    const Matrix<const T>& weights, const Matrix<const T>& dy,
                                     const Head<T>& grad, const auto& read) {
   constexpr std::size_t L = lanes<T>;
-  const std::size_t end = t + dout.rows;
+  const std::size_t end = t + dy.rows;
   Square<T> square, weight, turned; // square: first what the weights' gradients are
   Pack<T> mean = fill(T(0));
   for (std::size_t u = 0; u < end; u += L) {
     const Matrix<const T> values = someOf(head.value, u);
-    dotProducts<T>(dout, values, square);
+    dotProducts<T>(dy, values, square);
     for (std::size_t i = 0; i < values.rows; ++i)
       mean = multiplyAdd<T>(read(weights.row(u + i) + t), load(square.row(i)), mean);
   }
   for (std::size_t u = 0; u < end; u += L) {
     const Matrix<const T> values = someOf(head.value, u);
-    if (end > L) dotProducts<T>(dout, values, square); // else it is still there
+    if (end > L) dotProducts<T>(dy, values, square); // else it is still there
     for (std::size_t i = 0; i < values.rows; ++i) {
       const Pack<T> p = read(weights.row(u + i) + t);
       store(weight.row(i), p);
       store(square.row(i), p * (load(square.row(i)) - mean) * fill(scale));
     }
     combine<T>(square, someOf(head.key, u), someOf(grad.query, t), Store::add);
-    transpose(square.at, L, values.rows, dout.rows, turned.at, L);
+    transpose(square.at, L, values.rows, dy.rows, turned.at, L);
     combine<T>(turned, someOf(head.query, t), someOf(grad.key, u), Store::add);
-    transpose(weight.at, L, values.rows, dout.rows, turned.at, L);
-    combine<T>(turned, dout, someOf(grad.value, u), Store::add);
+    transpose(weight.at, L, values.rows, dy.rows, turned.at, L);
+    combine<T>(turned, dy, someOf(grad.value, u), Store::add);
   }
 }
 
@@ -187,33 +189,33 @@ BURTORCH_INLINE void attendBackward(const Head<const T>& head, std::size_t t, co
 // weights, [heads][T][T] numbers, are kept for the way back.
 template <class T>
 BURTORCH_NOINLINE void attentionForward(ConstMatrix<T> qkv, std::size_t heads,
-                                        std::type_identity_t<T> scale, Matrix<T> out,
+                                        std::type_identity_t<T> scale, Matrix<T> y,
                                         std::type_identity_t<T>* weights) {
   constexpr std::size_t L = lanes<T>;
-  const std::size_t n = out.rows, s = out.cols / heads;
+  const std::size_t n = y.rows, s = y.cols / heads;
   for (std::size_t h = 0; h < heads; ++h) {
     const detail::Head<const T> head(qkv, h, s);
     const Matrix<T> w{weights + h * n * n, n, n, n};
     eachPack<T>(n, [&](std::size_t t, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
-      const Matrix<T> to = out.part(t, std::min(L, n - t), s * h, s);
+      const Matrix<T> to = y.part(t, std::min(L, n - t), s * h, s);
       detail::attend<T>(head, t, scale, to, w, read, write);
     });
   }
 }
 
-// dqkv gains what dout asks for.
+// dqkv gains what dy asks for.
 template <class T>
 BURTORCH_NOINLINE void
 attentionBackward(ConstMatrix<T> qkv, std::size_t heads, std::type_identity_t<T> scale,
-                  const std::type_identity_t<T>* weights, ConstMatrix<T> dout, Matrix<T> dqkv) {
+                  const std::type_identity_t<T>* weights, ConstMatrix<T> dy, Matrix<T> dqkv) {
   constexpr std::size_t L = lanes<T>;
-  const std::size_t n = dout.rows, s = dout.cols / heads;
+  const std::size_t n = dy.rows, s = dy.cols / heads;
   for (std::size_t h = 0; h < heads; ++h) {
     const detail::Head<const T> head(qkv, h, s);
     const detail::Head<T> grad(dqkv, h, s);
     const Matrix<const T> w{weights + h * n * n, n, n, n};
     eachPack<T>(n, [&](std::size_t t, const auto& read, const auto&) BURTORCH_INLINE_LAMBDA {
-      const Matrix<const T> from = dout.part(t, std::min(L, n - t), s * h, s);
+      const Matrix<const T> from = dy.part(t, std::min(L, n - t), s * h, s);
       detail::attendBackward<T>(head, t, scale, w, from, grad, read);
     });
   }

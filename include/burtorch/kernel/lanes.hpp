@@ -14,6 +14,13 @@
 #include <type_traits>
 #include <utility>
 
+// A function of its own, however often it is called, into which everything it calls is inlined.
+#if defined(__GNUC__) && defined(__OPTIMIZE__) && !defined(BURTORCH_INSTRUMENTED)
+#define BURTORCH_KERNEL __attribute__((noinline, flatten))
+#else
+#define BURTORCH_KERNEL BURTORCH_NOINLINE
+#endif
+
 BURTORCH_BEGIN_NAMESPACE
 
 namespace kernel {

@@ -15,14 +15,14 @@ BURTORCH_BEGIN_NAMESPACE
 namespace kernel {
 
 // y = O(x)
-template <class O, class T> BURTORCH_NOINLINE void mapForward(const T* x, T* y, std::size_t n) {
+template <class O, class T> BURTORCH_KERNEL void mapForward(const T* x, T* y, std::size_t n) {
   eachPack<T>(n, [&](std::size_t i, const auto& read, const auto& write)
                      BURTORCH_INLINE_LAMBDA { write(y + i, O::forward(read(x + i))); });
 }
 
 // dx += what x's gradient gains
 template <class O, class T>
-BURTORCH_NOINLINE void mapBackward(const T* x, const T* y, const T* dy, T* dx, std::size_t n) {
+BURTORCH_KERNEL void mapBackward(const T* x, const T* y, const T* dy, T* dx, std::size_t n) {
   eachPack<T>(n, [&](std::size_t i, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
     write(dx + i, read(dx + i) + O::pullback(read(x + i), read(y + i), read(dy + i)));
   });
@@ -30,7 +30,7 @@ BURTORCH_NOINLINE void mapBackward(const T* x, const T* y, const T* dy, T* dx, s
 
 // y = O(a, b)
 template <class O, class T>
-BURTORCH_NOINLINE void mapForward2(const T* a, const T* b, T* y, std::size_t n) {
+BURTORCH_KERNEL void mapForward2(const T* a, const T* b, T* y, std::size_t n) {
   eachPack<T>(n, [&](std::size_t i, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
     write(y + i, O::forward(read(a + i), read(b + i)));
   });
@@ -38,8 +38,8 @@ BURTORCH_NOINLINE void mapForward2(const T* a, const T* b, T* y, std::size_t n) 
 
 // da += …, db += …; either may be null (not wanted), and both the same where a is b.
 template <class O, class T>
-BURTORCH_NOINLINE void mapBackward2(const T* a, const T* b, const T* y, const T* dy, T* da, T* db,
-                                    std::size_t n) {
+BURTORCH_KERNEL void mapBackward2(const T* a, const T* b, const T* y, const T* dy, T* da, T* db,
+                                  std::size_t n) {
   eachPack<T>(n, [&](std::size_t i, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
     const Pack<T> u = read(a + i), v = read(b + i), z = read(y + i), g = read(dy + i);
     if (da) write(da + i, read(da + i) + O::pullbackX(u, v, z, g));

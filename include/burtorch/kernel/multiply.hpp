@@ -9,8 +9,8 @@
 // one panel of 1…3 registers of columns. A step of k multiplies one number of x for each row with
 // the panel's part of a row of w. Where the panel does not lie so in memory (NT), where its rows
 // are far apart and it is used often, or where it ends within a register, it is copied to the
-// stack, 1…192 steps of k at a time. A form NT with few rows or few columns is one of dot products
-// instead: tiles of up to 3 × 4 of them.
+// stack, some hundred steps of k at a time. NT with few rows or few columns is made of dot products
+// instead, in tiles of up to 3 × 4.
 //
 // Results differ from those of plain loops by rounding only. y must not overlap x or w.
 #pragma once
@@ -53,7 +53,10 @@ constexpr std::size_t tileRows(std::size_t vectors) {
 }
 
 constexpr std::size_t panelVectors = 3;
-constexpr std::size_t panelSteps = 192; // 18 KB of the first cache, and some rows of x
+// What is copied of a panel fills most of the first cache; some rows of x need the rest.
+template <class T>
+inline constexpr std::size_t panelSteps =
+    std::max<std::size_t>(24576 / (panelVectors * lanes<T> * sizeof(T)), lanes<T>);
 
 // Where a panel ends within a register its sums pass through memory.
 template <class T>
@@ -157,8 +160,8 @@ template <std::size_t vectors, class T>
 BURTORCH_NOINLINE void packColumns(const T* w, std::size_t stride, std::size_t k, std::size_t cols,
                                    T* packed) {
   constexpr std::size_t L = lanes<T>;
-  for (std::size_t p = 0; p < k; p += L)
-    for (std::size_t v = 0; v < vectors; ++v)
+  for (std::size_t v = 0; v < vectors; ++v)
+    for (std::size_t p = 0; p < k; p += L)
       transpose(w + v * L * stride + p, stride, std::min(L, cols - v * L), std::min(L, k - p),
                 packed + (p * vectors + v) * L, vectors * L);
 }
@@ -173,9 +176,10 @@ BURTORCH_INLINE void columns(std::size_t m, std::size_t k, Left<T> x, const T* w
   const bool nearby = k * stride * sizeof(T) <= 32768 || m <= 2 * tileRows(vectors);
   if (form == Right::asIs && cols == vectors * L && nearby)
     return panel<vectors>(m, k, x, w, stride, y, cols);
-  alignas(64) T packed[panelSteps * vectors * L];
-  const std::size_t blocks = (k + panelSteps - 1) / panelSteps;
-  const std::size_t steps = blocks ? (k + blocks - 1) / blocks : 0;
+  alignas(64) T packed[panelSteps<T> * vectors * L];
+  static_assert(panelSteps<T> % L == 0);
+  const std::size_t blocks = std::max<std::size_t>((k + panelSteps<T> - 1) / panelSteps<T>, 1);
+  const std::size_t steps = (k + blocks * L - 1) / (blocks * L) * L; // equal, whole registers
   do {
     const std::size_t now = std::min(steps, k);
     if constexpr (form == Right::asIs) packRows<vectors>(w, stride, now, cols, packed);

@@ -78,6 +78,7 @@ template <class T, std::size_t N> BURTORCH_INLINE void transposeRows(simd<T, N> 
 }
 #else
 inline constexpr bool hasShuffle = false;
+template <class V, std::size_t N> void transposeRows(V (&rows)[N]); // never called
 #endif
 
 } // namespace detail
