@@ -360,10 +360,11 @@ py::object crossEntropy(const py::object& logits, const py::object& targets,
                         const std::string& reduction) {
   const PyView& x = demandView(logits, "logits");
   const Integers y(targets);
-  if (y.array.ndim() != x.dimensions - 1)
+  Shape wanted = shapeOf(x);
+  wanted.pop_back();
+  if (shapeOf(y.array).size() != wanted.size())
     throw py::value_error("logits of shape " + textOf(shapeOf(x)) + " need targets of shape " +
-                          textOf(Shape(shapeOf(x).begin(), shapeOf(x).begin() + x.dimensions - 1)) +
-                          ", not " + textOf(shapeOf(y.array)));
+                          textOf(wanted) + ", not " + textOf(shapeOf(y.array)));
   if (reduction != "mean" && reduction != "sum" && reduction != "none")
     throw py::value_error("reduction is 'mean', 'sum' or 'none', not '" + reduction + "'");
   const py::object losses =
