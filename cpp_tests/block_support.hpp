@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <random>
 #include <span>
@@ -49,17 +50,20 @@ Views<T> leaves(burtorch::Tape<T>& tape, const std::vector<Shape>& shapes, doubl
   return views;
 }
 
-// f(views of leaves) gives results, one by one different in the root.
-template <class T, class F>
-Outcome<T> outcome(const std::vector<Shape>& shapes, const F& f, double low = -1, double high = 1) {
+// A function of views of leaves: type-erased, so that what follows is compiled once per scalar.
+template <class T> using Program = std::function<std::vector<burtorch::Value<T>>(const Views<T>&)>;
+
+// The results, each with a weight of its own in the root.
+template <class T>
+Outcome<T> outcome(const std::vector<Shape>& shapes, const Program<T>& program, double low,
+                   double high) {
   burtorch::Tape<T> tape;
   const Views<T> x = leaves(tape, shapes, low, high);
   const std::size_t count = tape.size();
-  const auto y = f(x);
   Outcome<T> out;
   std::vector<burtorch::Value<T>> terms;
   T weight(0.75);
-  for (const burtorch::Value<T>& each : y) {
+  for (const burtorch::Value<T>& each : program(x)) {
     out.values.push_back(each.dataCopy());
     terms.push_back(each * weight);
     weight = weight > T(0) ? -weight - T(0.125) : -weight;
@@ -84,16 +88,28 @@ template <class T> double distance(const std::vector<T>& x, const std::vector<T>
 
 template <class T> constexpr double tolerance = std::is_same_v<T, float> ? 2e-5 : 1e-12;
 
-// Both f give the same values, and the same gradients of all leaves.
-template <class T, class Block, class Expansion>
-void checkSame(const std::vector<Shape>& shapes, const Block& block, const Expansion& expansion,
-               double low = -1, double high = 1) {
+template <class T>
+void checkSamePrograms(const std::vector<Shape>& shapes, const Program<T>& block,
+                       const Program<T>& expansion, double low, double high) {
   const auto got = outcome<T>(shapes, block, low, high);
   const auto want = outcome<T>(shapes, expansion, low, high);
   CHECK(distance(got.values, want.values) < tolerance<T>);
   CHECK(distance(got.gradients, want.gradients) < tolerance<T>);
   // Not trivially: something depends on something.
   CHECK(std::ranges::any_of(want.gradients, [](const T& g) { return g != T(0); }));
+}
+
+// Both give the same values, and the same gradients of all leaves.
+template <class T, class Block, class Expansion>
+void checkSame(const std::vector<Shape>& shapes, const Block& block, const Expansion& expansion,
+               double low = -1, double high = 1) {
+  const auto listing = [](const auto& f) {
+    return [&f](const Views<T>& v) {
+      const auto y = f(v);
+      return std::vector<burtorch::Value<T>>(y.begin(), y.end());
+    };
+  };
+  checkSamePrograms<T>(shapes, listing(block), listing(expansion), low, high);
 }
 
 } // namespace block_support

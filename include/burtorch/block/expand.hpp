@@ -146,7 +146,22 @@ Values<V> layerNorm(const V& x, const V& scale, const V& shift,
   });
 }
 
-// No operation at all: the Values of the table.
+// No operation at all: the Values of the parts.
+template <AnyView V> Values<V> concatColumns(std::span<const V> parts) {
+  Values<V> y;
+  for (std::size_t i = 0; i < parts.front().rows(); ++i)
+    for (const V& part : parts)
+      for (const auto& each : part.row(i)) y.push_back(each);
+  return y;
+}
+template <AnyView V> Values<V> concatRows(std::span<const V> parts) {
+  Values<V> y;
+  for (const V& part : parts)
+    for (const auto& each : part) y.push_back(each);
+  return y;
+}
+
+// Nor here: the Values of the table.
 template <AnyView V, std::integral Id>
 Values<V> gather(const V& table, std::span<const Id> ids, std::size_t /*perRow*/ = 1) {
   Values<V> y;
