@@ -31,6 +31,7 @@ namespace burtorch_python {
 namespace bt = burtorch;
 
 struct PyValue; // value.hpp
+class PyView;   // view.hpp
 
 class AnyTape {
 public:
@@ -45,9 +46,11 @@ public:
   }
 
   const DType dtype;
-  std::vector<PyValue*> live;              // unordered; each Value knows its place
-  std::vector<std::uint32_t> valuesOfNode; // how many live Values name each node
-  std::vector<std::uint32_t> seenAt;       // a guess where in `live` a node's Value is; see valueOf
+  std::vector<PyValue*> live; // unordered; each Value knows its place
+  std::vector<PyView*> views; // likewise
+  std::vector<std::uint32_t>
+      valuesOfNode;                  // how many live Values, and views that end there, name each
+  std::vector<std::uint32_t> seenAt; // a guess where in `live` a node's Value is; see valueOf
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
 
@@ -117,6 +120,11 @@ public:
   void removeValue(std::size_t node) {
     if (--valuesOfNode[node] == 0 && node + 1 == tape.size() && marks == 0 && !busy) dropUnnamed();
   }
+  // The same where a node may be any of the newest block's.
+  void removeView(std::size_t node) {
+    if (--valuesOfNode[node] == 0 && node + tape.newest() >= tape.size() && marks == 0 && !busy)
+      dropUnnamed();
+  }
   // Nodes were rewound: their Values, if any, are stale and count no more.
   void forgetValuesFrom(std::size_t node) {
     if (node < valuesOfNode.size())
@@ -147,8 +155,15 @@ private:
   // A sweep passes over the garbage below its root, so little of it may gather.
   static constexpr std::size_t smallest = std::size_t{1} << 8;
 
+  // The results of a block go together.
   void dropUnnamed() {
-    while (tape.size() != 0 && valuesOfNode[tape.size() - 1] == 0) tape.dropNewest();
+    while (tape.size() != 0 && valuesOfNode[tape.size() - 1] == 0) {
+      const auto end = valuesOfNode.begin() + static_cast<std::ptrdiff_t>(tape.size());
+      const auto count = static_cast<std::ptrdiff_t>(tape.newest());
+      if (count != 1 && std::any_of(end - count, end, [](std::uint32_t n) { return n != 0; }))
+        return;
+      tape.dropNewest();
+    }
   }
 
   BURTORCH_COLD void makeRoom() {

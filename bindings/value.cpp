@@ -3,6 +3,7 @@
 #include "value.hpp"
 
 #include "register.hpp"
+#include "view.hpp"
 
 #include <burtorch/viz/graph.hpp>
 
@@ -81,6 +82,19 @@ bool asNumber(PyObject* object, double& number) {
   return !(number == -1.0 && PyErr_Occurred());
 }
 
+std::string snakeCase(const char* camelCase) {
+  std::string out;
+  for (const char* c = camelCase; *c != 0; ++c) {
+    if (std::isupper(static_cast<unsigned char>(*c))) {
+      out += '_';
+      out += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+    } else {
+      out += *c;
+    }
+  }
+  return out == "logarithm" ? "log" : out;
+}
+
 // ---- life of a Value ------------------------------------------------------------------------------
 
 namespace {
@@ -155,11 +169,23 @@ template <class T> void TapeOf<T>::collect() {
     handles.push_back(v);
     owners.push_back(value);
   }
-  tape.collect(handles);
+  std::vector<ViewOf<T>> viewHandles;
+  std::vector<PyView*> viewOwners;
+  for (PyView* view : views) {
+    const ViewOf<T> v = view->as<T>();
+    if (!v.isAlive()) continue;
+    viewHandles.push_back(v);
+    viewOwners.push_back(view);
+  }
+  tape.collect(handles, viewHandles);
   forgetValuesFrom(0);
   for (std::size_t i = 0; i < owners.size(); ++i) {
     owners[i]->set(handles[i]);
     addValue(handles[i].sysGetRawNodeIndex());
+  }
+  for (std::size_t i = 0; i < viewOwners.size(); ++i) {
+    viewOwners[i]->set(viewHandles[i]);
+    if (viewHandles[i].size() != 0) addValue(lastNodeOf(viewHandles[i]));
   }
 }
 
@@ -381,19 +407,6 @@ PyObject* getIndex(PyObject* self, void*) {
   });
 }
 
-std::string snakeCase(const char* camelCase) {
-  std::string out;
-  for (const char* c = camelCase; *c != 0; ++c) {
-    if (std::isupper(static_cast<unsigned char>(*c))) {
-      out += '_';
-      out += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
-    } else {
-      out += *c;
-    }
-  }
-  return out == "logarithm" ? "log" : out;
-}
-
 PyObject* getOp(PyObject* self, void*) {
   return withValue(self, [](auto&, const auto& v) {
     return PyUnicode_FromString(snakeCase(v.names().function).c_str());
@@ -413,11 +426,15 @@ template <class T> PyObject* valueOf(TapeOf<T>& t, std::size_t node) {
     t.seenAt[node] = static_cast<std::uint32_t>(t.live.size());
     return newValue(t, TapeOf<T>::Value::at(t.tape, node));
   }
-  if (t.seenAt[node] >= t.live.size() || !holds(t.live[t.seenAt[node]]))
+  const auto isSeen = [&] {
+    return t.seenAt[node] < t.live.size() && holds(t.live[t.seenAt[node]]);
+  };
+  if (!isSeen())
     for (const PyValue* value : t.live)
       if (const auto v = value->as<T>(); v.isAlive())
         t.seenAt[v.sysGetRawNodeIndex()] = value->slot;
-  return positive(reinterpret_cast<PyObject*>(t.live[t.seenAt[node]]));
+  if (isSeen()) return positive(reinterpret_cast<PyObject*>(t.live[t.seenAt[node]]));
+  return newValue(t, TapeOf<T>::Value::at(t.tape, node)); // only a View names it
 }
 
 // The operands in order: Values, and floats for plain numbers.
@@ -577,7 +594,9 @@ template <class O> PyObject* unaryFunction(PyObject*, PyObject* x) {
   double plain = 0;
   if (asNumber(x, plain)) return PyFloat_FromDouble(O::forward(plain));
   if (PyErr_Occurred()) return nullptr;
-  return typeError("expected a Value or a number, not %.100s", x);
+  PyObject* const view = mapView(bt::op::Entry<O>::code, x);
+  if (view != nullptr || PyErr_Occurred()) return view;
+  return typeError("expected a Value, a View or a number, not %.100s", x);
 }
 
 bool checkCount(Py_ssize_t got, Py_ssize_t want) {
@@ -592,12 +611,16 @@ template <class O> PyObject* binaryFunction(PyObject*, PyObject* const* args, Py
     double x = 0, y = 0;
     if (asNumber(args[0], x) && asNumber(args[1], y)) return PyFloat_FromDouble(O::forward(x, y));
     if (PyErr_Occurred()) return nullptr;
+    PyObject* const view = mapView(bt::op::Entry<O>::code, args[0], args[1]);
+    if (view != nullptr || PyErr_Occurred()) return view;
     return typeError("expected Values or numbers, not %.100s",
                      asNumber(args[0], x) ? args[1] : args[0]);
   }
   PyObject* const z = binary<O>(args[0], args[1]);
   if (z != Py_NotImplemented) return z;
   Py_DECREF(z);
+  PyObject* const view = mapView(bt::op::Entry<O>::code, args[0], args[1]);
+  if (view != nullptr || PyErr_Occurred()) return view;
   return typeError("expected Values or numbers, not %.100s", isValue(args[0]) ? args[1] : args[0]);
 }
 

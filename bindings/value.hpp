@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 namespace burtorch_python {
 
@@ -58,5 +59,8 @@ template <class F> PyObject* guarded(F&& f) noexcept {
 // A plain number, as Python programs have them: float, int, bool, NumPy scalar. False without an
 // error set: something else. False with an error set: a number that does not fit.
 bool asNumber(PyObject* object, double& number);
+
+// The name in Python of a C++ function of the table.
+std::string snakeCase(const char* camelCase);
 
 } // namespace burtorch_python

@@ -44,6 +44,8 @@ def test_the_stubs_differ_from_the_module_only_where_a_mistake_is_made(tmp_path:
     assert sorted(found) == [
         "burtorch._core.Value.tangens is not present at runtime",
         "burtorch._core.Value.tanh is not present in stub",
+        "burtorch._core.View.tangens is not present at runtime",
+        "burtorch._core.View.tanh is not present in stub",
         "burtorch._core.clamp is not present in stub",
         "burtorch._core.clip is not present at runtime",
         "burtorch.clamp is not present in stub",

@@ -153,7 +153,7 @@ def test_copies() -> None:
         (lambda: float(bt.Value(1.0)), TypeError, r"use \.data"),
         (lambda: math.exp(bt.Value(1.0)), TypeError, "burtorch's function of that name"),
         (lambda: bt.backward(3.0), TypeError, "backward needs a Value, not float"),
-        (lambda: bt.exp("x"), TypeError, "a Value or a number, not str"),
+        (lambda: bt.exp("x"), TypeError, "a Value, a View or a number, not str"),
         (lambda: bt.add(bt.Value(1.0), None), TypeError, "NoneType"),
         (lambda: bt.add(bt.Value(1.0)), TypeError, "expected 2 arguments, got 1"),
         (lambda: bt.reduce_sum([bt.Value(1.0), 2.0]), TypeError, "expected Values, not float"),

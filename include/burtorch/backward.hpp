@@ -140,6 +140,19 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
   }
 }
 
+// Of each operand of a block either all nodes take part or none, and few enough are left out.
+template <class T, class Index>
+void demandWholeViews(const BlockDescription<T, Index>& d, const std::uint8_t* active) {
+  for (std::size_t v = 0; v < d.views(); ++v) {
+    const std::uint8_t* const first = active + d.view(v)[0];
+    const std::size_t n = d.viewSize(v);
+    const auto wanted = n - static_cast<std::size_t>(std::count(first, first + n, 0));
+    if ((wanted != 0 && wanted != n) || (wanted < n && v >= BlockFrame<T, Index>::mostHidden))
+      fail(ErrorKind::badArgument, std::string("backwardRestricted: of an operand of ") +
+                                       d.methods().name + " either all nodes or none");
+  }
+}
+
 // A block. Operands that take no part are hidden from its pullback; they take part as a whole.
 template <class T, class Index, class Filter, class Record>
 BURTORCH_NOINLINE void pullBlock(T* values, T* grads, T* constants, Index* operands, Filter filter,
@@ -150,13 +163,8 @@ BURTORCH_NOINLINE void pullBlock(T* values, T* grads, T* constants, Index* opera
   if constexpr (!std::is_empty_v<Filter> && requires { filter.active; }) {
     for (std::size_t v = 0; v < d.views(); ++v) {
       const std::uint8_t* const active = filter.active + d.view(v)[0];
-      const std::size_t n = d.viewSize(v);
-      const auto wanted = static_cast<std::size_t>(
-          std::count_if(active, active + n, [](std::uint8_t is) { return is != 0; }));
-      if ((wanted != 0 && wanted != n) || v >= frame.mostHidden)
-        fail(ErrorKind::badArgument, std::string("backwardRestricted: of an operand of ") +
-                                         d.methods().name + " either all nodes or none");
-      if (wanted == 0) frame.hide(v);
+      if (d.viewSize(v) != 0 && active[0] == 0)
+        frame.hide(v); // and so are the others: demandWholeViews
     }
   }
   d.methods().pullback(frame);
@@ -375,7 +383,9 @@ void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
   for (std::size_t r = first; r <= root_; ++r) {
     bool any = false;
     tape.forEachOperand(records[r], [&](auto operand) { any |= active[operand] != 0; });
-    if (any) std::fill_n(active + records[r].firstResult(), records[r].results(), 1);
+    if (!any) continue;
+    std::fill_n(active + records[r].firstResult(), records[r].results(), std::uint8_t{1});
+    if (records[r].isBlock()) detail::demandWholeViews(tape.frame(records[r]).description, active);
   }
   detail::TapeAccess::clearResults(tape, root_ + 1);
   detail::Pull pull(detail::TapeAccess::columns(tape), detail::OnlyActive{{}, active}, node, T(1));

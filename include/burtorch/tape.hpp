@@ -284,7 +284,8 @@ public:
             to.operands = record.a;
           else if constexpr (op::is<op::Block, O>) {
             to.operands = record.a;
-            to.constants = description(record).constantsPlace();
+            const auto d = description(record);
+            if (d.constants() != 0) to.constants = d.constantsPlace(); // else it has no place
           }
         });
     }
@@ -294,7 +295,7 @@ public:
   }
 
   // Squeezes out every node that the given handles do not reach; order, values, gradients and
-  // labels stay. The handles (Values, or ranges of Values) are updated; any other handle or mark
+  // labels stay. The handles (Values, Views, or ranges of them) are updated; any other handle or mark
   // must not be used any more. Needs one Index per node while it works: allocated here, or given by
   // the caller, which a tape in borrowed memory requires.
   template <class... Keep> void collect(Keep&... keep) {
@@ -328,8 +329,9 @@ public:
     compact(newIndex);
     // In two steps, so that a handle given twice moves once.
     [[maybe_unused]] const auto move = [&](auto& handle) {
-      if (std::exchange(handle.tape_, nullptr) != nullptr && nodesOf(handle) != 0)
-        handle.index_ = static_cast<Index>(newIndex[handle.index_] - 1u);
+      if (std::exchange(handle.tape_, nullptr) != nullptr)
+        handle.index_ =
+            nodesOf(handle) == 0 ? Index{0} : static_cast<Index>(newIndex[handle.index_] - 1u);
     };
     [[maybe_unused]] const auto settle = [&](auto& handle) { handle.settleOn(*this); };
     (forEachHandle(keep, move), ...);
@@ -589,9 +591,9 @@ private:
   // ---- collect ---------------------------------------------------------------------------
 
   template <class Keep, class F> static void forEachHandle(Keep& keep, F&& f) {
-    if constexpr (std::ranges::range<Keep>)
+    if constexpr (requires { keep.sysGetRawNodeIndex(); }) f(keep); // a View is a range as well
+    else
       for (auto& each : keep) f(each);
-    else f(keep);
   }
 
   template <class Handle> static std::size_t nodesOf(const Handle& handle) {

@@ -14,6 +14,7 @@
 #include <compare>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <ranges>
@@ -51,14 +52,20 @@ public:
   View() = default;
 
   // Leaves: rows × cols of them, with the given numbers (row by row), or all 0.
-  View(TapeType& tape, std::size_t rows, std::size_t cols, std::span<const T> numbers = {})
-      : View(at(tape, tape.leaves(rows * cols), rows, cols)) {
-    if (!numbers.empty() && numbers.size() != size())
+  View(TapeType& tape, std::size_t rows, std::size_t cols, std::span<const T> numbers = {}) {
+    if (!numbers.empty() && numbers.size() != rows * cols)
       detail::fail(ErrorKind::badArgument, "a view of " + detail::shapeText(rows, cols) +
                                                " numbers was given " +
                                                std::to_string(numbers.size()));
+    // Numbers that lie on this tape may move when it grows.
+    const std::less<const T*> before;
+    const T* const old = tape.values_;
+    const bool areHere = !before(numbers.data(), old) && before(numbers.data(), old + tape.size());
+    *this = at(tape, tape.leaves(rows * cols), rows, cols);
     if (numbers.empty()) std::fill_n(tape.values_ + index_, size(), T(0));
-    else std::copy(numbers.begin(), numbers.end(), tape.values_ + index_);
+    else
+      std::copy_n(areHere ? tape.values_ + (numbers.data() - old) : numbers.data(), size(),
+                  tape.values_ + index_);
   }
 
   // Nodes that exist: rows × cols of them from `first` on.
@@ -123,6 +130,7 @@ public:
     return at(*tape_, index_ + first, 1, count);
   }
   View reshape(std::size_t rows, std::size_t cols) const {
+    check();
     if (rows * cols != size())
       detail::fail(ErrorKind::badArgument, "a view of " + detail::shapeText(rows_, cols_) +
                                                " can't become " + detail::shapeText(rows, cols));

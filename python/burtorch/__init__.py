@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ._paths import __version__, get_cmake_dir, get_include
 
 if TYPE_CHECKING:
+    from . import nn as nn
     from . import viz as viz
 
 try:
@@ -49,7 +50,7 @@ else:
     ]
 
     def __getattr__(name: str) -> Any:
-        # Pictures are for people: a program that draws none does not wait for their modules.
-        if name == "viz":
-            return importlib.import_module(".viz", __name__)
+        # A program waits only for the modules that it uses.
+        if name in {"nn", "viz"}:
+            return importlib.import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

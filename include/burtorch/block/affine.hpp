@@ -51,7 +51,7 @@ struct Affine {
     std::size_t column = 0;
     for (std::size_t v = 1 + hasBias; v < f.views(); ++v) {
       const auto x = f.value(v);
-      const bool isFirst = column == 0;
+      const bool isFirst = v == std::size_t{1} + hasBias;
       kernel::affineForward(x, columns(w, column, x.cols),
                             isFirst && hasBias ? f.value(1).first : nullptr, f.result(x.rows),
                             isFirst ? kernel::Store::assign : kernel::Store::add);
@@ -69,7 +69,7 @@ struct Affine {
       const auto x = f.value(v);
       auto dx = f.grad(v);
       if (!f.wants(v)) dx.first = nullptr;
-      const bool givesBias = column == 0 && hasBias && f.wants(1);
+      const bool givesBias = v == 2 && hasBias && f.wants(1); // once, with the first x
       auto part = dw;
       if (part.first != nullptr) part.first += column;
       part.cols = x.cols;

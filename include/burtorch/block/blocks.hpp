@@ -7,4 +7,5 @@
 #include <burtorch/block/softmax.hpp>
 #include <burtorch/block/layer_norm.hpp>
 #include <burtorch/block/gather.hpp>
+#include <burtorch/block/concat.hpp>
 #include <burtorch/block/attention.hpp>

@@ -130,7 +130,7 @@ V mapElements(const V& x, const V& y) {
 }
 
 template <class O, Form form, AnyView V>
-V mapElementsWithNumber(const V& x, const typename V::Scalar& number) {
+V mapElementsWithNumber(const V& x, typename V::Scalar number) { // by value: it may lie on the tape
   return applyBlock<block::MapNumber<O, form>>(x.rows(), x.cols(), 1, std::span<const V>(&x, 1), {},
                                                std::span(&number, 1));
 }

@@ -74,13 +74,14 @@ void affineForward(ConstMatrix<T> x, ConstMatrix<T> w, const std::type_identity_
   detail::multiplyNT<T>(x, w, {y.first, y.stride, bias, how == Store::add});
 }
 
-// dx += dy·w, dw (+)= dyᵀ·x, db (+)= the sum of dy's rows. dx.first or db may be null: not wanted.
+// dx += dy·w, dw (+)= dyᵀ·x, db (+)= the sum of dy's rows. Of dx, dw and db any may be null: not
+// wanted.
 template <class T>
 void affineBackward(ConstMatrix<T> x, ConstMatrix<T> w, ConstMatrix<T> dy, Matrix<T> dx,
                     Matrix<T> dw, std::type_identity_t<T>* db, Store parameters) {
   const bool adds = parameters == Store::add;
   if (db) detail::sumRows<T>(dy, db, parameters);
-  if (x.rows == 1) {
+  if (x.rows == 1 && dw.first) {
     const auto one = dx.first ? adds ? detail::backwardOfOne<true, true, T>
                                      : detail::backwardOfOne<true, false, T>
                      : adds ? detail::backwardOfOne<false, true, T>
@@ -88,7 +89,7 @@ void affineBackward(ConstMatrix<T> x, ConstMatrix<T> w, ConstMatrix<T> dy, Matri
     return one(x.cols, x.first, w, dy.first, dx.first, dw);
   }
   if (dx.first) multiplyNN<T>(dy, w, dx, Store::add);
-  multiplyTN<T>(dy, x, dw, parameters);
+  if (dw.first) multiplyTN<T>(dy, x, dw, parameters);
 }
 
 } // namespace kernel

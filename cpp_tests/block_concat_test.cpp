@@ -1,0 +1,35 @@
+// cpp_tests/block_concat_test.cpp — views side by side and below each other, against their Values
+// SPDX-License-Identifier: MIT
+#include "block_support.hpp"
+#include "support.hpp"
+
+#include <burtorch/block/concat.hpp>
+#include <burtorch/block/expand.hpp>
+
+using namespace burtorch;
+using namespace block_support;
+
+TEST_CASE_TEMPLATE("concat: columns and rows, one part twice, one of nothing", T, double, float) {
+  for (const std::size_t rows : {1, 4}) {
+    const std::vector<Shape> wide{{rows, 3}, {rows, 0}, {rows, 5}};
+    const auto parts = [](const Views<T>& v) { return Views<T>{v[0], v[1], v[2], v[0]}; };
+    checkSame<T>(
+        wide, [&](const auto& v) { return concatColumns(spanOf(parts(v))); },
+        [&](const auto& v) { return expand::concatColumns(spanOf(parts(v))); });
+    const std::vector<Shape> tall{{rows, 3}, {0, 3}, {2, 3}};
+    checkSame<T>(
+        tall, [&](const auto& v) { return concatRows(spanOf(parts(v))); },
+        [&](const auto& v) { return expand::concatRows(spanOf(parts(v))); });
+  }
+}
+
+TEST_CASE("concat: shapes that do not fit are named") {
+  Tape<double> tape;
+  const std::vector<View<double>> parts{View<double>(tape, 2, 3), View<double>(tape, 3, 2)};
+  CHECK(errorOf([&] { concatColumns(spanOf(parts)); }).what() ==
+        std::string("concat: views side by side have as many rows, not 2×3 and 3×2"));
+  CHECK(errorOf([&] { concatRows(spanOf(parts)); }).what() ==
+        std::string("concat: views one below the other have as many columns, not 2×3 and 3×2"));
+  CHECK(errorOf([&] { concatRows(std::span<const View<double>>()); }).what() ==
+        std::string("concat: no views"));
+}

@@ -1,0 +1,277 @@
+# python/burtorch/nn/layers.py — layers: parameters on the current tape, and a function of views
+# SPDX-License-Identifier: MIT
+"""Neuron, Linear, MLP, Embedding, LayerNorm, SelfAttention, TransformerBlock.
+
+A layer's parameters are leaves on the tape that is current when the layer is made. Names and shapes are
+those of PyTorch's state dictionaries. Numbers are drawn from `random`, a `burtorch.Random`, and in
+the same order as the C++ layers do; without one all layers draw from a generator that `seed` restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core as bt
+
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
+    "identity": lambda x: x,
+    "sigmoid": bt.sigmoid,
+    "relu": bt.relu,
+    "tanh": bt.tanh,
+    "gelu": bt.gelu,
+}
+
+_shared = bt.Random(0)
+
+
+def seed(number: int) -> None:
+    """Restart the generator from which layers draw that are given none."""
+    _shared.state = bt.Random(number).state
+
+
+def activation(name: str) -> Callable[[Any], Any]:
+    """Return an activation, which takes a Value or a View, by its name."""
+    if name not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {name!r}; there are {', '.join(ACTIVATIONS)}")
+    return ACTIVATIONS[name]
+
+
+class Module:
+    """What all layers have: named parameters, which can be stored, loaded and cleared."""
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        """Yield the parameters and the layers this one is made of, with their names."""
+        raise NotImplementedError
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, bt.View]]:
+        """Yield all parameters with their full names, in the order on the tape."""
+        for name, part in self.parts():
+            if isinstance(part, Module):
+                yield from part.named_parameters(f"{prefix}{name}.")
+            else:
+                yield prefix + name, part
+
+    def parameters(self) -> list[bt.View]:
+        """Return all parameters."""
+        return [view for _, view in self.named_parameters()]
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers the parameters are."""
+        return sum(view.size for view in self.parameters())
+
+    def zero_grad(self) -> None:
+        """Set the gradients of all parameters to 0."""
+        for view in self.parameters():
+            view.zero_grad()
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Return copies of all parameters by name."""
+        return {name: view.data for name, view in self.named_parameters()}
+
+    def load_state_dict(self, state: Mapping[str, ArrayLike]) -> None:
+        """Set all parameters. If a name or a shape does not fit, nothing is changed."""
+        mine = dict(self.named_parameters())
+        arrays = {name: np.asarray(numbers) for name, numbers in state.items()}
+        wrong = []
+        if missing := [name for name in mine if name not in arrays]:
+            wrong.append(f"missing: {', '.join(missing)}")
+        if unexpected := [name for name in arrays if name not in mine]:
+            wrong.append(f"unexpected: {', '.join(unexpected)}")
+        wrong += [
+            f"{name} has shape {view.shape}, not {arrays[name].shape}"
+            for name, view in mine.items()
+            if name in arrays and arrays[name].shape != view.shape
+        ]
+        if wrong:
+            raise ValueError(f"the state does not fit {type(self).__name__}: {'; '.join(wrong)}")
+        for name, view in mine.items():
+            view.data = arrays[name]
+
+
+def _parameter(
+    shape: tuple[int, ...],
+    init: str,
+    random: bt.Random | None = None,
+    inputs: int | None = None,
+    outputs: int | None = None,
+) -> bt.View:
+    zeros = np.zeros(shape)
+    view = bt.vector(zeros) if len(shape) == 1 else bt.matrix(zeros)
+    view.initialize(init, random or _shared, inputs, outputs)
+    return view
+
+
+def _as_view(x: bt.View | ArrayLike, beside: bt.View) -> bt.View:
+    """Return x, or its numbers as leaves on the tape of another view."""
+    if isinstance(x, bt.View):
+        return x
+    numbers = np.asarray(x)
+    with beside.tape:
+        return bt.vector(numbers) if numbers.ndim == 1 else bt.matrix(numbers)
+
+
+class Linear(Module):
+    """weight @ x + bias; of every row if x is a matrix, side by side if x is a list of views."""
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        bias: bool = True,
+        init: str = "linear",
+        random: bt.Random | None = None,
+    ) -> None:
+        self.weight = _parameter((outputs, inputs), init, random, inputs, outputs)
+        start = init if init == "linear" else "zeros"
+        self.bias = _parameter((outputs,), start, random, inputs, outputs) if bias else None
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        yield "weight", self.weight
+        if self.bias is not None:
+            yield "bias", self.bias
+
+    def __call__(self, x: bt.View | Sequence[bt.View] | ArrayLike) -> bt.View:
+        if isinstance(x, (list, tuple)) and x and all(isinstance(each, bt.View) for each in x):
+            return bt.affine(self.weight, x, self.bias)
+        return bt.affine(self.weight, _as_view(x, self.weight), self.bias)
+
+
+class Neuron(Module):
+    """One number: activation(⟨weight, x⟩ + bias) of a vector, or of a sequence of Values."""
+
+    def __init__(
+        self, inputs: int, activation: str = "relu", random: bt.Random | None = None
+    ) -> None:
+        self.activation = _checked(activation)
+        self.weight = _parameter((inputs,), "uniform", random, inputs, 1)
+        self.bias = _parameter((1,), "zeros", random)
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        yield "weight", self.weight
+        yield "bias", self.bias
+
+    def __call__(self, x: bt.View | Sequence[bt.Value] | ArrayLike) -> bt.Value:
+        values: Any = x
+        if not isinstance(x, (list, tuple)) or not all(isinstance(e, bt.Value) for e in x):
+            values = _as_view(values, self.weight)
+        total = bt.inner_product_with_bias(self.weight, values, self.bias[0])
+        result: bt.Value = ACTIVATIONS[self.activation](total)
+        return result
+
+
+class MLP(Module):
+    """Linear layers with an activation between them. sizes: inputs, then outputs of each layer."""
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        activation: str = "relu",
+        init: str = "linear",
+        random: bt.Random | None = None,
+    ) -> None:
+        if len(sizes) < 2:
+            raise ValueError(f"an MLP needs at least two sizes, not {list(sizes)}")
+        self.activation = _checked(activation)
+        pairs = zip(sizes[:-1], sizes[1:])
+        self.layers = [Linear(a, b, init=init, random=random) for a, b in pairs]
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        for i, layer in enumerate(self.layers):
+            yield f"layers.{i}", layer
+
+    def __call__(self, x: bt.View | ArrayLike) -> bt.View:
+        activate = ACTIVATIONS[self.activation]
+        y = self.layers[0](x)
+        for layer in self.layers[1:]:
+            y = layer(activate(y))
+        return y
+
+
+class Embedding(Module):
+    """Rows of a table by index: ids (n,) give n rows, ids (n, p) p rows side by side in each."""
+
+    def __init__(self, entries: int, size: int, random: bt.Random | None = None) -> None:
+        self.weight = _parameter((entries, size), "normal", random)
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        yield "weight", self.weight
+
+    def __call__(self, ids: ArrayLike) -> bt.View:
+        return bt.gather(self.weight, ids)
+
+
+class LayerNorm(Module):
+    """Each row shifted and scaled to mean 0 and variance 1, times weight, plus bias."""
+
+    def __init__(self, size: int, eps: float = 1e-5) -> None:
+        self.weight = _parameter((size,), "ones")
+        self.bias = _parameter((size,), "zeros")
+        self.eps = eps
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        yield "weight", self.weight
+        yield "bias", self.bias
+
+    def __call__(self, x: bt.View) -> bt.View:
+        return bt.layer_norm(x, self.weight, self.bias, self.eps)
+
+
+class SelfAttention(Module):
+    """Causal self-attention with a projection; rows are sequences of `positions` rows each.
+
+    The keys, queries and values of all heads are one matrix, head by head, so that one
+    multiplication makes them all.
+    """
+
+    def __init__(self, size: int, heads: int, random: bt.Random | None = None) -> None:
+        if heads < 1 or size % heads != 0:
+            raise ValueError(f"{size} columns can't be shared by {heads} heads")
+        self.heads = heads
+        self.keys_queries_values = _parameter((3 * size, size), "linear", random, size, size)
+        self.projection = Linear(size, size, random=random)
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        size = self.keys_queries_values.shape[1] // self.heads
+        first = 0
+        for head in range(self.heads):
+            for part in ("key", "query", "value"):
+                rows = self.keys_queries_values[first : first + size]
+                yield f"heads.{head}.{part}.weight", rows
+                first += size
+        yield "proj", self.projection
+
+    def __call__(self, x: bt.View, positions: int | None = None) -> bt.View:
+        everything = bt.affine(self.keys_queries_values, x)
+        return self.projection(bt.attention(everything, self.heads, positions))
+
+
+class TransformerBlock(Module):
+    """x + attention(norm(x)), then x + feed-forward(norm(x))."""
+
+    def __init__(self, size: int, heads: int, random: bt.Random | None = None) -> None:
+        self.attention = SelfAttention(size, heads, random)
+        self.up = Linear(size, 4 * size, random=random)
+        self.down = Linear(4 * size, size, random=random)
+        self.norm1 = LayerNorm(size)
+        self.norm2 = LayerNorm(size)
+
+    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
+        yield "sa", self.attention
+        yield "ffwd.net.0", self.up
+        yield "ffwd.net.2", self.down
+        yield "ln1", self.norm1
+        yield "ln2", self.norm2
+
+    def __call__(self, x: bt.View, positions: int | None = None) -> bt.View:
+        y = x + self.attention(self.norm1(x), positions)
+        return y + self.down(bt.relu(self.up(self.norm2(y))))
+
+
+def _checked(name: str) -> str:
+    activation(name)
+    return name
