@@ -24,9 +24,10 @@ namespace {
 using Limit = std::optional<std::size_t>;
 using Texts = std::vector<std::string>;
 
-bt::viz::Selection selection(Limit depth, Limit maxNodes, Limit parametersBelow) {
+bt::viz::Selection selection(Limit depth, Limit maxNodes, Limit parametersBelow,
+                             bool expandBlocks = false) {
   return {depth.value_or(bt::viz::unlimited), maxNodes.value_or(bt::viz::unlimited),
-          parametersBelow};
+          parametersBelow, expandBlocks ? bt::viz::Blocks::nodes : bt::viz::Blocks::boxes};
 }
 
 // f(tape) without the interpreter's lock if the tape is large, so that nobody waits for a long text.
@@ -92,10 +93,10 @@ bt::viz::Direction directionNamed(const std::string& name) {
 
 std::string dot(const py::object& root, const std::string& title, Limit depth, Limit maxNodes,
                 Limit parametersBelow, const std::string& direction, const Texts& fields,
-                int digits) {
+                int digits, bool expandBlocks) {
   if (digits < 0 || digits > 17)
     throw py::value_error("digits are 1 to 17, or 0 for all; not " + std::to_string(digits));
-  const bt::viz::DotOptions options{selection(depth, maxNodes, parametersBelow),
+  const bt::viz::DotOptions options{selection(depth, maxNodes, parametersBelow, expandBlocks),
                                     directionNamed(direction), fieldsNamed(fields), digits};
   return withRootOrTape(root, [&](const auto& v) { return bt::buildDotGraph(v, title, options); });
 }
@@ -172,15 +173,16 @@ void registerViz(py::module_& module) {
       "The graph of a Value as JSON.");
   module.def("dot", &dot, py::arg("root"), py::arg("title"), py::arg("depth"), py::arg("max_nodes"),
              py::arg("parameters_below"), py::arg("direction"), py::arg("fields"),
-             py::arg("digits"));
+             py::arg("digits"), py::arg("expand_blocks"));
   module.def(
       "node_count",
-      [](const py::object& root, Limit depth, Limit maxNodes) {
+      [](const py::object& root, Limit depth, Limit maxNodes, bool expandBlocks) {
         return withRootOrTape(root, [&](const auto& v) {
-          return bt::viz::graphOf(v, selection(depth, maxNodes, std::nullopt)).nodes.size();
+          return bt::viz::graphOf(v, selection(depth, maxNodes, std::nullopt, expandBlocks))
+              .nodes.size();
         });
       },
-      py::arg("root"), py::arg("depth"), py::arg("max_nodes"),
+      py::arg("root"), py::arg("depth"), py::arg("max_nodes"), py::arg("expand_blocks") = false,
       "How many nodes a picture with these limits shows.");
   module.def(
       "as_string",

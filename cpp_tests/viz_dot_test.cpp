@@ -1,10 +1,14 @@
 // cpp_tests/viz_dot_test.cpp — DOT text and asString (what Graphviz makes of it is tested from Python)
 // SPDX-License-Identifier: MIT
+#include <burtorch/block/affine.hpp>
+#include <burtorch/block/elementwise.hpp>
 #include <burtorch/burtorch.hpp>
 #include <burtorch/viz/dot.hpp>
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstddef>
 #include <string>
 
 namespace bt = burtorch;
@@ -97,4 +101,26 @@ TEST_CASE_FIXTURE(Fixture, "asString says everything about a node, and never fai
   const V gone = a * 2.0;
   tape.rewind(mark);
   CHECK(asString(gone) == "Value(stale, index=4)");
+}
+
+// ---- blocks ----------------------------------------------------------------------------------------
+
+TEST_CASE("dot: a block and its operands are boxes, or every node of them") {
+  bt::Tape<double> tape;
+  const auto w = bt::matrix(tape, 2, 3, std::array{1.0, 2.0, 3.0, 4.0, 5.0, 6.0});
+  const auto b = bt::vector(tape, std::array{0.5, -0.5});
+  const auto x = bt::vector(tape, std::array{1.0, 0.0, -1.0});
+  w.setLabel("w");
+  const auto root = bt::reduceSum(tanh(affine(w, x, b)));
+  bt::backward(root);
+  const std::string boxes = bt::buildDotGraph(root);
+  CHECK(count(boxes, " [label=<") == 6); // w, b, x, affine, tanh, the sum
+  CHECK(count(boxes, " -> ") == 6);      // three into affine, one into tanh, two into the sum
+  CHECK(boxes.find("<B>w</B>") != std::string::npos);
+  CHECK(boxes.find("× 6") != std::string::npos);
+  CHECK(boxes.find("1 … 6") != std::string::npos);
+  CHECK(boxes.find(">affine<") != std::string::npos);
+  const std::string nodes =
+      bt::buildDotGraph(root, "", {.selection = {.blocks = viz::Blocks::nodes}});
+  CHECK(count(nodes, " [label=<") == tape.size());
 }

@@ -43,8 +43,8 @@ TEST_CASE("only what the root reaches, in the order of indices") {
   CHECK_FALSE(graph.isLeaf(graph.nodes[3]));
   CHECK(graph.tape.namesOf(graph.nodes[2].record).function == std::string("add"));
   CHECK(graph.tape.namesOf(graph.nodes[0].record).function == std::string("leaf"));
-  CHECK(graph.has(2));
-  CHECK_FALSE(graph.has(1));
+  CHECK(graph.find(2) != nullptr);
+  CHECK(graph.find(1) == nullptr);
 }
 
 TEST_CASE("limits keep what is nearest to the root and count the rest") {

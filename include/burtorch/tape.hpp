@@ -390,6 +390,12 @@ public:
     }
   }
 
+  // Calls f(first node, rows, columns) for each operand of a block.
+  template <class F> void forEachView(const Record& record, F&& f) const {
+    const auto d = description(record);
+    for (std::size_t v = 0; v < d.views(); ++v) f(d.view(v)[0], d.view(v)[1], d.view(v)[2]);
+  }
+
   // The names of the operation of the record at a position, as recordOf gives it.
   OpNames namesOf(std::size_t position) const {
     if (position == used().records) return burtorch::namesOf(Op::eLeaf);

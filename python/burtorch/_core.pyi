@@ -624,9 +624,15 @@ class _viz:  # noqa: N801  a module inside the module
         direction: str,
         fields: list[str],
         digits: int,
+        expand_blocks: bool,
     ) -> str: ...
     @staticmethod
-    def node_count(root: Value | Tape, depth: int | None, max_nodes: int | None) -> int: ...
+    def node_count(
+        root: Value | Tape,
+        depth: int | None,
+        max_nodes: int | None,
+        expand_blocks: bool = False,
+    ) -> int: ...
     @staticmethod
     def as_string(root: Value) -> str: ...
     @staticmethod

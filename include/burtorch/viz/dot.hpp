@@ -13,10 +13,13 @@
 #include <burtorch/viz/graph.hpp>
 #include <burtorch/viz/text.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -100,21 +103,54 @@ private:
   std::string head_, corner_, rows_;
 };
 
+// The number of a node; of a box the smallest and the largest.
+template <class T> std::string rangeText(std::span<const T> numbers, const Node& node, int digits) {
+  const auto these = numbers.subspan(node.index, node.count);
+  const auto number = [&](std::size_t i) { return numberText(these[i], digits); };
+  if (node.count == 1) return number(0);
+  if constexpr (requires(const T& x) { static_cast<bool>(x < x); }) {
+    const auto [low, high] = std::ranges::minmax_element(these);
+    return numberText(*low, digits) + " … " + numberText(*high, digits);
+  }
+  return number(0) + " …";
+}
+
 template <class TapeType>
 std::string dotLabel(const Graph<TapeType>& graph, const Node& node, const DotOptions& options) {
-  const std::string name = graph.tape.label(node.index);
+  std::string name = graph.tape.label(node.index);
+  if (node.count != 1 && name.ends_with("[0]")) name.resize(name.size() - 3); // View::setLabel
   const bool isNamed = has(options.fields, Fields::label) && !name.empty();
   DotLabel label;
   if (isNamed) label.head("<FONT POINT-SIZE=\"13\"><B>" + htmlText(name) + "</B></FONT>");
   if (has(options.fields, Fields::operation) && !(isNamed && graph.isLeaf(node)))
     label.head("<FONT POINT-SIZE=\"13\">" + htmlText(graph.tape.namesOf(node.record).symbol) +
                "</FONT>");
+  if (node.count != 1)
+    label.head("<FONT POINT-SIZE=\"9\">× " + std::to_string(node.count) + "</FONT>");
   if (has(options.fields, Fields::index)) label.corner(node.index);
   if (has(options.fields, Fields::value))
-    label.row("value", numberText(graph.tape.values()[node.index], options.digits));
+    label.row("value", rangeText(graph.tape.values(), node, options.digits));
   if (has(options.fields, Fields::gradient))
-    label.row("grad", numberText(graph.tape.grads()[node.index], options.digits));
+    label.row("grad", rangeText(graph.tape.grads(), node, options.digits));
   return label.text();
+}
+
+// The edges that end in a block's box: one for each box or node among its operands.
+template <class TapeType>
+void appendBoxes(std::string& out, const Graph<TapeType>& graph, const Node& node,
+                 const std::string& to) {
+  std::vector<const Node*> drawn;
+  std::size_t end = 0; // of the operands that the edge drawn last stands for
+  const Node* from = nullptr;
+  graph.tape.forEachOperand(graph.tape.records()[node.record], [&](std::size_t operand) {
+    if (from != nullptr && operand >= from->index && operand < end) return;
+    from = graph.find(operand);
+    end = from == nullptr ? 0 : from->index + from->count;
+    if (std::ranges::find(drawn, from) != drawn.end()) return;
+    drawn.push_back(from);
+    out.append("  ").append(from == nullptr ? "more" : "n" + std::to_string(from->index));
+    out.append(to).append(from == nullptr ? " [style=dashed]\n" : "\n");
+  });
 }
 
 // The edges that end in a node, in operand order, and the plain numbers among its operands.
@@ -122,6 +158,8 @@ template <class TapeType>
 void appendOperands(std::string& out, const Graph<TapeType>& graph, const Node& node,
                     const DotOptions& options) {
   const std::string to = " -> n" + std::to_string(node.index);
+  if (graph.tape.records()[node.record].isBlock() && graph.selection.blocks == Blocks::boxes)
+    return appendBoxes(out, graph, node, to);
   std::size_t place = 0;
   bool hasMore = false;
   for (const auto& argument : argumentsOf(graph.tape, graph.tape.records()[node.record])) {
@@ -131,8 +169,8 @@ void appendOperands(std::string& out, const Graph<TapeType>& graph, const Node& 
       out.append(name).append(" [label=\"").append(numberText(argument.value, options.digits));
       out.append("\" shape=plain style=solid]\n");
       out.append(name).append(to).append(" [arrowhead=none]\n");
-    } else if (graph.more == 0 || graph.has(argument.node)) {
-      out.append("  n").append(std::to_string(argument.node)).append(to);
+    } else if (const Node* const from = graph.find(argument.node)) {
+      out.append("  n").append(std::to_string(from->index)).append(to);
       if (has(options.fields, Fields::derivatives))
         out.append(" [label=\"")
             .append(numberText(argument.derivative, options.digits))

@@ -25,12 +25,16 @@ namespace viz {
 
 inline constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
+// A block's results, and the leaves it takes as one operand, as one box or node by node.
+enum class Blocks : std::uint8_t { boxes, nodes };
+
 struct Selection {
   std::size_t depth = unlimited;    // how many operations away from the root
   std::size_t maxNodes = unlimited; // the root counts
   // Leaves with smaller indices are parameters: tape.size() where a training loop takes its mark.
   // By default the leaves that have labels.
   std::optional<std::size_t> parametersBelow = std::nullopt;
+  Blocks blocks = Blocks::boxes;
 };
 
 enum class Kind : std::uint8_t { leaf, parameter, inner, root };
@@ -40,9 +44,10 @@ constexpr const char* nameOf(Kind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-struct Node {
-  std::size_t index;
+struct Node {         // or a box of them
+  std::size_t index;  // the first
   std::size_t record; // its position among the tape's records; their number for a leaf
+  std::size_t count = 1;
 };
 
 template <class TapeType> struct Graph {
@@ -53,11 +58,17 @@ template <class TapeType> struct Graph {
   std::size_t more;               // how many others the roots reach
 
   bool isLeaf(const Node& node) const { return node.record == tape.records().size(); }
-  bool has(std::size_t index) const {
-    return std::ranges::binary_search(nodes, index, {}, &Node::index);
+  // The one that shows a node of the tape, or nullptr.
+  const Node* find(std::size_t index) const {
+    const auto after = std::ranges::upper_bound(nodes, index, {}, &Node::index);
+    if (after == nodes.begin()) return nullptr;
+    const Node& node = *std::prev(after);
+    return index < node.index + node.count ? &node : nullptr;
   }
   Kind kindOf(const Node& node) const {
-    const bool isRoot = std::ranges::binary_search(roots, node.index, std::ranges::greater{});
+    const auto newest = std::ranges::lower_bound(roots, node.index + node.count - 1,
+                                                 std::ranges::greater{}); // not above the node
+    const bool isRoot = newest != roots.end() && *newest >= node.index;
     if (isRoot && (roots.size() == 1 || !isLeaf(node))) return Kind::root;
     if (!isLeaf(node)) return Kind::inner;
     const bool isParameter = selection.parametersBelow ? node.index < *selection.parametersBelow
@@ -66,28 +77,85 @@ template <class TapeType> struct Graph {
   }
 };
 
-// What the roots, given newest first, were made from. A record that makes several nodes at once would
-// be found from each of them, through recordOf: what is kept here are nodes, not records.
+namespace detail {
+
+// Finds what a picture shows, each node once.
+template <class TapeType> class Finder {
+public:
+  Finder(const TapeType& tape, std::size_t nodes, Blocks blocks)
+      : tape_(tape), blocks_(blocks), seen_(nodes), pulled_(tape.records().size()) {}
+
+  // The node, with all results of its block if boxes are wanted.
+  void add(std::size_t index, std::size_t record) {
+    if (seen_[index]) return;
+    if (blocks_ == Blocks::boxes && record != tape_.records().size()) {
+      const auto& made = tape_.records()[record];
+      return box(made.firstResult(), record, made.results());
+    }
+    box(index, record, 1);
+  }
+
+  // The operands of a record.
+  void addOperands(std::size_t user) {
+    if (user == tape_.records().size() || pulled_[user]) return; // a block has many results
+    pulled_[user] = true;
+    const auto& record = tape_.records()[user];
+    if (record.isBlock() && blocks_ == Blocks::boxes)
+      tape_.forEachView(record, [&](std::size_t first, std::size_t rows, std::size_t cols) {
+        addView(first, rows * cols, user);
+      });
+    else
+      tape_.forEachOperand(record, [&](std::size_t operand) {
+        if (!seen_[operand]) add(operand, tape_.recordOfOperand(operand, user));
+      });
+  }
+
+  std::vector<Node> found; // nearest first
+
+private:
+  void addView(std::size_t first, std::size_t count, std::size_t user) {
+    bool goesOn = false; // the box added last holds leaves up to here
+    for (std::size_t operand = first; operand < first + count; ++operand) {
+      if (seen_[operand]) {
+        goesOn = false;
+        continue;
+      }
+      const std::size_t made = tape_.recordOfOperand(operand, user);
+      if (goesOn && made == tape_.records().size()) {
+        seen_[operand] = true;
+        ++found.back().count;
+      } else {
+        add(operand, made);
+        goesOn = made == tape_.records().size();
+      }
+    }
+  }
+  void box(std::size_t index, std::size_t record, std::size_t count) {
+    if (seen_.size() < index + count) seen_.resize(index + count); // the root's block may go on
+    for (std::size_t i = index; i < index + count; ++i) seen_[i] = true;
+    found.push_back({index, record, count});
+  }
+
+  const TapeType& tape_;
+  Blocks blocks_;
+  std::vector<bool> seen_;   // nodes
+  std::vector<bool> pulled_; // records
+};
+
+} // namespace detail
+
+// What the roots, given newest first, were made from.
 template <class TapeType>
 Graph<TapeType> graphOf(const TapeType& tape, std::vector<std::size_t> roots,
                         const Selection& selection) {
-  std::vector<bool> seen(roots.empty() ? 0 : roots.front() + 1);
-  std::vector<Node> found; // nearest first
-  for (const std::size_t root : roots) {
-    seen[root] = true;
-    found.push_back({root, tape.recordOf(root)});
-  }
+  detail::Finder finder(tape, roots.empty() ? 0 : roots.front() + 1, selection.blocks);
+  auto& found = finder.found;
+  for (const std::size_t root : roots) finder.add(root, tape.recordOf(root));
   std::size_t kept = 0;
   for (std::size_t next = 0, level = 0, levelEnd = found.size(); next < found.size(); ++next) {
     if (next == levelEnd) ++level, levelEnd = found.size();
     if (level <= selection.depth) kept = next + 1;
-    const std::size_t user = found[next].record;
-    if (user == tape.records().size()) continue;
-    tape.forEachOperand(tape.records()[user], [&](std::size_t operand) {
-      if (seen[operand]) return;
-      seen[operand] = true;
-      found.push_back({operand, tape.recordOfOperand(operand, user)});
-    });
+    finder.addOperands(found[next].record);
   }
   kept = std::min(kept, std::max<std::size_t>(selection.maxNodes, 1));
   const std::size_t more = found.size() - kept;

@@ -23,7 +23,9 @@ BURTORCH_BEGIN_NAMESPACE
 template <class T, class... O>
 std::string buildJsonGraph(const Value<T, O...>& root, std::string_view title = "",
                            const viz::Selection& selection = {}) {
-  const auto graph = viz::graphOf(root, selection);
+  viz::Selection nodes = selection;
+  nodes.blocks = viz::Blocks::nodes;
+  const auto graph = viz::graphOf(root, nodes);
   const auto& tape = graph.tape;
   std::string out =
       "{\"title\":" + viz::jsonString(title) + ",\"root\":" + std::to_string(graph.roots[0]) +

@@ -31,15 +31,27 @@ def dot(
     direction: str = "LR",
     fields: Iterable[str] = FIELDS,
     digits: int = 6,
+    expand_blocks: bool = False,
 ) -> str:
     """Return the graph as text in the DOT language.
 
     depth and max_nodes keep what is nearest to the root; one node then says how many more there are.
     Leaves with an index below parameters_below are drawn as parameters, by default those with a name.
     fields are label, operation, value, gradient, index and derivatives (written at the edges).
+    The results of a block (an affine layer, a softmax, …) are one box, and so are the leaves it
+    takes as one operand; expand_blocks draws each of their nodes.
     """
+    wanted = list(fields)
     return _viz.dot(
-        root, title, depth, max_nodes, parameters_below, direction, list(fields), digits
+        root,
+        title,
+        depth,
+        max_nodes,
+        parameters_below,
+        direction,
+        wanted,
+        digits,
+        expand_blocks,
     )
 
 
@@ -98,7 +110,8 @@ def mimebundle(
 
 def _drawable(root: Value | Tape, title: str, limit: int | None, options: dict[str, Any]) -> str:
     text = dot(root, title, **options)
-    count = _viz.node_count(root, options.get("depth"), options.get("max_nodes"))
+    limits = (options.get("depth"), options.get("max_nodes"), options.get("expand_blocks", False))
+    count = _viz.node_count(root, *limits)
     if limit is not None and count > limit:
         raise TooLargeError(
             f"a picture of {count} nodes would take very long to lay out and could not be read; "
