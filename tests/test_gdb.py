@@ -49,7 +49,7 @@ def program(compiler: str, run: Run, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_values_and_tapes_are_printed_for_people(program: Path) -> None:
-    names = ["g", "a", "gone", "empty", "tape", "half", "shared"]
+    names = ["g", "a", "gone", "empty", "tape", "half", "shared", "x", "y", "y1"]
     said = dict(zip(names, gdb_says(program, [f"print {name}" for name in names])))
     assert said["g"] == 'Value(612.5, grad 1, BinaryDiv, node 8, "g")'
     assert said["a"] == 'Value(-41, grad -35, leaf, node 0, "a")'
@@ -60,6 +60,10 @@ def test_values_and_tapes_are_printed_for_people(program: Path) -> None:
     )
     assert said["half"] == "Value(1.5, grad 0, BinaryMult, node 1)"
     assert said["shared"].startswith("Tape(2 nodes, 1 operations) = {[0] = 3 (grad 0) leaf, ")
+    numbers = "{[0] = 1 (grad 0), [1] = 2 (grad 0)}"
+    assert said["x"] == f"View(1×2, leaf, from node 0) = {numbers}"
+    assert said["y"].startswith("View(1×2, sqr, from node 2) = {[0] = 1 (grad 0), [1] = 4 ")
+    assert said["y1"] == "Value(4, grad 0, sqr, node 3)"
 
 
 def test_a_picture_is_written_at_a_breakpoint(program: Path, tmp_path: Path) -> None:
@@ -113,6 +117,8 @@ def test_natvis_names_members_that_exist() -> None:
             members |= set(re.findall(r"\b[a-zA-Z]+_\b", text))
     assert {"tape_", "values_", "nodes_"} <= members
     headers = ROOT / "include" / "burtorch"
-    source = "".join((headers / f"{n}.hpp").read_text("utf-8") for n in ("tape", "value", "cursor"))
+    source = "".join(
+        (headers / f"{n}.hpp").read_text("utf-8") for n in ("tape", "value", "view", "cursor")
+    )
     for member in members:
         assert re.search(rf"\b{member}( =|;|,)", source), member

@@ -1,7 +1,10 @@
 // cpp_tests/debugger/main.cpp — what tests/test_gdb.py looks at from a debugger
 // SPDX-License-Identifier: MIT
+#include <burtorch/block/elementwise.hpp>
 #include <burtorch/burtorch.hpp>
 #include <burtorch/viz/debug.hpp>
+
+#include <array>
 
 namespace bt = burtorch;
 
@@ -21,6 +24,10 @@ int main() {
   [[maybe_unused]] const bt::Value<double> empty;
   bt::Tape<float, bt::Concurrent> shared{bt::reserve(16)};
   const auto half = bt::Value<float, bt::Concurrent>(shared, 3.0f) * 0.5f;
+  bt::Tape<double> other;
+  const auto x = bt::vector(other, std::array{1.0, 2.0});
+  const auto y = sqr(x);
+  [[maybe_unused]] const auto y1 = y[1];
   stop();
-  return gone.isEmpty() || half.isEmpty() ? 1 : 0;
+  return y.isEmpty() || gone.isEmpty() || half.isEmpty() ? 1 : 0;
 }

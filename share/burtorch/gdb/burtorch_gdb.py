@@ -1,4 +1,4 @@
-# share/burtorch/gdb/burtorch_gdb.py — pretty printers of Value and Tape for GDB
+# share/burtorch/gdb/burtorch_gdb.py — pretty printers of Value, View and Tape for GDB
 # SPDX-License-Identifier: MIT
 """Shows what a Value holds instead of a pointer and an index.
 
@@ -60,16 +60,28 @@ class Tape:
         if low == self.records:
             return None
         record = self.tape["records_"][low]
-        return record if int(record["result"]) == node else None
+        results = int(record["b"]) if self.operation(record) == "Block" else 1
+        return record if node > int(record["result"]) - results else None
+
+    def operation(self, record: Any) -> str:
+        code = (int(record["word"]) & (VISITED - 1)) // CODES_PER_OPERATION + 1
+        scope = str(self.tape.type.strip_typedefs()).split("::Tape<")[0]
+        name = str(gdb.Value(code).cast(gdb.lookup_type(f"{scope}::Op")))
+        return name.rsplit("::e", 1)[-1]
 
     def operation_of(self, node: int) -> str:
         record = self.record_of(node)
         if record is None:
             return "leaf"
-        code = (int(record["word"]) & (VISITED - 1)) // CODES_PER_OPERATION + 1
-        scope = str(self.tape.type.strip_typedefs()).split("::Tape<")[0]
-        name = str(gdb.Value(code).cast(gdb.lookup_type(f"{scope}::Op")))
-        return name.rsplit("::e", 1)[-1]
+        name = self.operation(record)
+        return self.block_name(record) if name == "Block" else name
+
+    def block_name(self, record: Any) -> str:
+        """Return the name in the methods, to which the block's description starts with a pointer."""
+        start = self.tape["operands_"] + int(record["a"])
+        pointer = gdb.lookup_type("char").pointer()
+        name = start.cast(pointer.pointer().pointer()).dereference().dereference()
+        return str(name.string())
 
     def label_of(self, node: int) -> str:
         labels = field(self.tape["labels_"], "labels_")
@@ -115,6 +127,38 @@ class ValuePrinter:
         )
 
 
+class ViewPrinter:
+    """burtorch::View"""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.first = int(value["index_"])
+        self.rows, self.cols = int(value["rows_"]), int(value["cols_"])
+        pointer = value["tape_"]
+        self.tape = Tape(pointer.dereference()) if int(pointer) != 0 else None
+
+    def is_stale(self) -> bool:
+        assert self.tape is not None
+        end = self.first + self.rows * self.cols
+        if end > self.tape.nodes:
+            return True
+        birth = field(self.value, "birth_")
+        return end != self.first and birth not in (None, self.tape.number("births_", end - 1))
+
+    def to_string(self) -> str:
+        if self.tape is None:
+            return "View()"
+        state = "stale" if self.is_stale() else self.tape.operation_of(self.first)
+        return f"View({self.rows}×{self.cols}, {state}, from node {self.first})"
+
+    def children(self) -> Iterator[tuple[str, str]]:
+        if self.tape is None or self.is_stale():
+            return
+        for i in range(min(self.rows * self.cols, FEW)):
+            data = self.tape.number("values_", self.first + i)
+            yield f"[{i}]", f"{data} (grad {self.tape.number('grads_', self.first + i)})"
+
+
 class TapePrinter:
     """burtorch::Tape"""
 
@@ -133,7 +177,7 @@ class TapePrinter:
 
 
 # Name of the class template, printer. A new handle gets a line here.
-PRINTERS = {"Value": ValuePrinter, "Tape": TapePrinter}
+PRINTERS = {"Value": ValuePrinter, "View": ViewPrinter, "Tape": TapePrinter}
 
 
 def make_printers() -> gdb.printing.RegexpCollectionPrettyPrinter:
