@@ -57,8 +57,8 @@ BURTORCH_OPERATIONS(BURTORCH_OPERATION_OF)
 
 enum class Comparison : std::uint8_t { less, lessEqual, greater, greaterEqual, equal, notEqual };
 
-// Nodes are numbered inputs first, then results. A select has operation eLeaf; its operands in the
-// list are x, y and what is compared.
+// Nodes are numbered inputs first, then results. With operation eLeaf: in the form `list` a select,
+// of which the list says x, y and what is compared; in the form `numberNode` the constant at a.
 struct Instruction {
   Op operation = Op::eLeaf;
   Form form = Form::nodes;
@@ -148,7 +148,7 @@ template <class O> constexpr Symbol recordList(std::span<const Symbol> x, std::s
 // A number as a node: something to compare with or to choose.
 constexpr Symbol asNode(Recorder& recorder, double number) {
   const std::uint32_t place = recorder.constant(number);
-  return {&recorder, recorder.add({Op::eLeaf, Form::nodeNumber, {}, place, 0})};
+  return {&recorder, recorder.add({Op::eLeaf, Form::numberNode, {}, place, 0})};
 }
 constexpr Symbol asNode(Recorder&, const Symbol& x) { return x; }
 
@@ -279,9 +279,11 @@ template <auto f, std::size_t inputs> struct ProgramCode {
     Recorder recorder{inputs};
     std::array<Symbol, inputs> x{};
     for (std::size_t i = 0; i < inputs; ++i) x[i] = {&recorder, static_cast<std::uint32_t>(i)};
-    if constexpr (std::invocable<decltype(f), std::array<Symbol, inputs>>)
-      return visit(recorder, f(x));
-    else return visit(recorder, std::apply(f, x));
+    constexpr bool takesScalars = []<std::size_t... i>(std::index_sequence<i...>) {
+      return std::invocable<decltype(f), decltype(Symbol{nullptr, i})...>;
+    }(std::make_index_sequence<inputs>{});
+    if constexpr (takesScalars) return visit(recorder, std::apply(f, x));
+    else return visit(recorder, f(x));
   }
   static constexpr std::size_t outputsOf(const Symbol&) { return 1; }
   template <std::size_t n> static constexpr std::size_t outputsOf(const std::array<Symbol, n>&) {
@@ -326,8 +328,13 @@ template <auto f, std::size_t inputs> struct ProgramCode {
       return;
     }
     const auto which = op::operandsOf(codeOf(i.operation, i.form));
-    if (which == op::Operands::a || which == op::Operands::ab) visit(i.a, 0u);
-    if (which == op::Operands::b || which == op::Operands::ab) visit(i.b, 1u);
+    if (which == op::Operands::a) visit(i.a, 0u);
+    if (which == op::Operands::b) visit(i.b, 1u);
+    if (which == op::Operands::ab) { // in the order of the sweep over a tape: sums round alike
+      if (i.a < i.b) visit(i.a, 0u);
+      visit(i.b, 1u);
+      if (i.a >= i.b) visit(i.a, 0u);
+    }
     if (which == op::Operands::many)
       for (std::uint32_t k = 0; k < listSize(i); ++k) visit(data.operands[i.a + k], k);
   }
@@ -416,10 +423,12 @@ template <auto f, std::size_t inputs> struct ProgramCode {
                               O::pullback(v[ins.a], number<T>(ins.b), number<T>(ins.b + 1), g));
       } else if constexpr (op::is<op::Binary, O>) {
         const T x = left<i, T>(v), y = right<i, T>(v);
-        if constexpr (ins.form != Form::numberNode)
+        constexpr bool isLaterX = ins.form == Form::nodes && ins.a >= ins.b;
+        if constexpr (ins.form != Form::numberNode && !isLaterX)
           give<first[0], ins.a>(grads, O::pullbackX(x, y, z, g));
         if constexpr (ins.form != Form::nodeNumber)
           give<first[1], ins.b>(grads, O::pullbackY(x, y, z, g));
+        if constexpr (isLaterX) give<first[0], ins.a>(grads, O::pullbackX(x, y, z, g));
       } else {
         std::array<T, (listSize(ins) == 0 ? 1 : listSize(ins))> out;
         const auto into = [&](std::size_t at) {
