@@ -190,7 +190,7 @@ py::object makeLeaves(const py::object& data, const std::optional<std::string>& 
 
 bool isView(const py::handle& object) { return py::isinstance<PyView>(object); }
 bool isArray(const py::handle& object) { return py::isinstance<py::array>(object); }
-PyView& viewIn(const py::handle& object) { return object.cast<PyView&>(); }
+PyView& viewOf(const py::handle& object) { return object.cast<PyView&>(); }
 
 // A View; a Value, which goes with every element; an array, which becomes leaves.
 struct Operand {
@@ -201,10 +201,10 @@ struct Operand {
       bt::detail::fail(bt::ErrorKind::differentTapes, "the operands live on two different tapes");
   }
 
-  AnyTape& tape() const { return *(isView(owner) ? viewIn(owner).tape.get() : value()->tape); }
-  int dimensions() const { return isView(owner) ? viewIn(owner).dimensions : 0; }
+  AnyTape& tape() const { return *(isView(owner) ? viewOf(owner).tape.get() : value()->tape); }
+  int dimensions() const { return isView(owner) ? viewOf(owner).dimensions : 0; }
   template <class T> ViewOf<T> as() const {
-    if (isView(owner)) return viewIn(owner).as<T>();
+    if (isView(owner)) return viewOf(owner).as<T>();
     const auto v = value()->as<T>();
     return ViewOf<T>::at(v.tape(), v.sysGetRawNodeIndex(), 1, 1);
   }
@@ -215,7 +215,7 @@ private:
 };
 
 const PyView& demandView(const py::handle& object, const char* what) {
-  if (isView(object)) return viewIn(object);
+  if (isView(object)) return viewOf(object);
   throw py::type_error(std::string(what) + " is a View, not " + Py_TYPE(object.ptr())->tp_name);
 }
 const PyView& demandMatrix(const py::handle& object, const char* what) {
@@ -257,7 +257,7 @@ py::object unary(bt::Op operation, const PyView& x) {
 
 // NotImplemented if one of them is nothing that goes with a View.
 py::object binary(bt::Op operation, const py::handle& x, const py::handle& y) {
-  const auto& view = viewIn(isView(x) ? x : y);
+  const auto& view = viewOf(isView(x) ? x : y);
   AnyTape& tape = *view.tape;
   const py::handle other = isView(x) ? y : x;
   double number = 0;
@@ -283,9 +283,9 @@ py::object binary(bt::Op operation, const py::handle& x, const py::handle& y) {
 py::object power(const py::object& x, const py::object& y) {
   double exponent = 0;
   if (isView(x) && asNumber(y.ptr(), exponent)) {
-    if (exponent == 2) return unary(bt::Op::eSqr, viewIn(x));
-    if (exponent == 3) return unary(bt::Op::eCub, viewIn(x));
-    if (exponent == -1) return unary(bt::Op::eInv, viewIn(x));
+    if (exponent == 2) return unary(bt::Op::eSqr, viewOf(x));
+    if (exponent == 3) return unary(bt::Op::eCub, viewOf(x));
+    if (exponent == -1) return unary(bt::Op::eInv, viewOf(x));
   }
   if (PyErr_Occurred()) throw py::error_already_set();
   return binary(bt::Op::eBinaryPow, x, y);
@@ -295,7 +295,7 @@ py::object power(const py::object& x, const py::object& y) {
 
 PyObject* mapView(bt::Op operation, PyObject* x) {
   return guarded([&]() -> PyObject* {
-    return isView(x) ? unary(operation, viewIn(x)).release().ptr() : nullptr;
+    return isView(x) ? unary(operation, viewOf(x)).release().ptr() : nullptr;
   });
 }
 PyObject* mapView(bt::Op operation, PyObject* x, PyObject* y) {
@@ -339,7 +339,7 @@ py::object matmul(const py::object& left, const py::object& right) {
   };
   if (!operandLike(left) || !operandLike(right))
     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-  AnyTape& tape = *viewIn(isView(left) ? left : right).tape;
+  AnyTape& tape = *viewOf(isView(left) ? left : right).tape;
   const Operand a(left, tape), b(right, tape);
   if (a.dimensions() == 1 && b.dimensions() == 1)
     return appendValue(tape, [&]<class T>() { return bt::innerProduct(a.as<T>(), b.as<T>()); });
@@ -422,7 +422,7 @@ py::object concat(const py::iterable& views, int axis) {
   }
   return append(*first.tape, first.dimensions, [&]<class T>() {
     std::vector<ViewOf<T>> parts;
-    for (const auto& owner : owners) parts.push_back(viewIn(owner).as<T>());
+    for (const auto& owner : owners) parts.push_back(viewOf(owner).as<T>());
     const std::span<const ViewOf<T>> all(parts);
     return axis + 1 == first.dimensions ? bt::concatColumns(all) : bt::concatRows(all);
   });

@@ -50,6 +50,9 @@ TEST_CASE_TEMPLATE("affine: operands may be the same nodes", T, double, float) {
   checkSame<T>(
       {{5, 5}}, [](const auto& v) { return affine(v[0], v[0], v[0].row(2)); },
       [](const auto& v) { return expand::affine(v[0], v[0], v[0].row(2)); });
+  checkSame<T>(
+      {{9, 9}}, [](const auto& v) { return affine(v[0], v[0].row(4), v[0].row(2)); },
+      [](const auto& v) { return expand::affine(v[0], v[0].row(4), v[0].row(2)); });
 }
 
 TEST_CASE("affine: gradients of parameters are assigned, not added, on demand") {

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <type_traits>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -54,7 +55,8 @@ layerNormForward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
 }
 
 // With h = (x − mean)·inverseStd and g = dy·gamma:
-// dx += inverseStd·(g − average of g − h·average of g·h), dgamma (+)= Σ dy·h, dbeta (+)= Σ dy.
+// dx += inverseStd·(g − average of g − h·average of g·h), dgamma (+)= Σ dy·h, dbeta (+)= Σ dy. Of
+// dx, dgamma and dbeta any may be null: not wanted.
 template <class T>
 BURTORCH_NOINLINE void
 layerNormBackward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
@@ -63,7 +65,7 @@ layerNormBackward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
                   std::type_identity_t<T>* dbeta, Store parameters) {
   const std::size_t n = x.cols;
   const T share = T(1) / T(static_cast<double>(n));
-  for (std::size_t i = 0; i < x.rows; ++i) {
+  for (std::size_t i = 0; i < x.rows && dx.first; ++i) {
     const T *from = x.row(i), *g = dy.row(i);
     T* const to = dx.row(i);
     const Pack<T> m = fill(mean[i]), s = fill(inverseStd[i]);
@@ -83,19 +85,26 @@ layerNormBackward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
       write(to + j, multiplyAdd<T>(s, rest, read(to + j)));
     });
   }
-  eachPack<T>(n, [&](std::size_t j, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
-    const bool adds = parameters == Store::add;
-    Pack<T> scale = adds ? read(dgamma + j) : fill(T(0));
-    Pack<T> shift = adds ? read(dbeta + j) : fill(T(0));
-    for (std::size_t i = 0; i < x.rows; ++i) {
-      const Pack<T> g = read(dy.row(i) + j);
-      const Pack<T> h = (read(x.row(i) + j) - fill(mean[i])) * fill(inverseStd[i]);
-      scale = multiplyAdd<T>(g, h, scale);
-      shift = shift + g;
-    }
-    write(dgamma + j, scale);
-    write(dbeta + j, shift);
-  });
+  const auto sums = [&](auto wantsScale, auto wantsShift) BURTORCH_INLINE_LAMBDA {
+    eachPack<T>(n, [&](std::size_t j, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
+      const bool adds = parameters == Store::add;
+      Pack<T> scale = wantsScale && adds ? read(dgamma + j) : fill(T(0));
+      Pack<T> shift = wantsShift && adds ? read(dbeta + j) : fill(T(0));
+      for (std::size_t i = 0; i < x.rows; ++i) {
+        const Pack<T> g = read(dy.row(i) + j);
+        const Pack<T> h = (read(x.row(i) + j) - fill(mean[i])) * fill(inverseStd[i]);
+        if constexpr (wantsScale) scale = multiplyAdd<T>(g, h, scale);
+        shift = shift + g;
+      }
+      if constexpr (wantsScale) write(dgamma + j, scale);
+      if constexpr (wantsShift) write(dbeta + j, shift);
+    });
+  };
+  constexpr std::true_type yes;
+  constexpr std::false_type no;
+  if (dgamma && dbeta && areApart<T>({dgamma, 1, n, n}, {dbeta, 1, n, n})) return sums(yes, yes);
+  if (dgamma) sums(yes, no);
+  if (dbeta) sums(no, yes);
 }
 
 } // namespace kernel
