@@ -90,9 +90,7 @@ def torch_model(kind: str, config: dict[str, int]) -> Any:
             return x + self.ffwd(self.ln2(x))
 
     class GPT(nn.Module):
-        def __init__(
-            self, vocab: int, context: int, d_model: int, layers: int, heads: int
-        ) -> None:
+        def __init__(self, vocab: int, context: int, d_model: int, layers: int, heads: int) -> None:
             super().__init__()
             self.token_embedding_table = nn.Embedding(vocab, d_model)
             self.position_embedding_table = nn.Embedding(context, d_model)

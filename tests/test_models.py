@@ -257,7 +257,13 @@ def test_what_is_wrong_with_the_input_is_said() -> None:
     mlp, gpt = small("CharMLP"), small("GPT")
     zeros = np.zeros
     for model, x, y, error, words in [
-        (mlp, zeros((2, 4), int), zeros(2, int), ValueError, r"x has shape \(2, 4\) and y \(2,\); "),
+        (
+            mlp,
+            zeros((2, 4), int),
+            zeros(2, int),
+            ValueError,
+            r"x has shape \(2, 4\) and y \(2,\); ",
+        ),
         (mlp, zeros((2, 3), int), zeros(3, int), ValueError, r"\(2, 3\) and y \(3,\)"),
         (mlp, zeros((2, 3), int), zeros((2, 1), int), ValueError, r"expected \(b, 3\) and \(b,\)"),
         (mlp, zeros((0, 3), int), zeros(0, int), ValueError, r"\(0, 3\)"),
@@ -336,10 +342,10 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     state = {name: x + 1 for name, x in model.state_dict().items()}
     state["extra.weight"] = state.pop("mlp.2.bias")
     state["mlp.0.bias"] = np.zeros(9)
-    with pytest.raises(ValueError, match="missing: mlp.2.bias; unexpected: extra.weight") as error:
+    with pytest.raises(ValueError, match=r"missing: mlp\.2\.bias; unexpected: extra") as error:
         model.load_state_dict(state)
     assert "mlp.0.bias has shape (9,), the model's has (8,)" in str(error.value)
-    with pytest.raises(ValueError, match="mlp.0.bias has shape"):
+    with pytest.raises(ValueError, match=r"mlp\.0\.bias has shape"):
         model.load_state_dict(state, strict=False)
     assert (model.values == before).all()
     state["mlp.0.bias"] = np.zeros(8)

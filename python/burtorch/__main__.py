@@ -47,7 +47,10 @@ def _add_training(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "generate", help="text from a trained model", description="Write text with a trained model."
     )
     generate.add_argument(
-        "folder", nargs="?", default="burtorch-gpt", help="of `burtorch train` (default: %(default)s)"
+        "folder",
+        nargs="?",
+        default="burtorch-gpt",
+        help="of `burtorch train` (default: %(default)s)",
     )
     generate.add_argument("--length", type=int, default=500, metavar="N", help="characters")
     generate.add_argument("--seed", type=int, default=0)
@@ -69,12 +72,17 @@ def _parser() -> argparse.ArgumentParser:
         "--cmakedir", action="store_true", help="print the folder of burtorchConfig.cmake"
     )
     commands = parser.add_subparsers(dest="command", metavar="command")
-    demo = commands.add_parser("demo", help="gradients of the paper's graphs, checked and timed")
+    demo = commands.add_parser(
+        "demo", help="the paper's graphs, checked and timed, and its GPT for a minute"
+    )
     demo.add_argument(
         "--picture",
         metavar="FILE",
         default="burtorch-tiny.svg",
         help="where to draw the tiny graph (default: %(default)s)",
+    )
+    demo.add_argument(
+        "--seconds", type=float, default=60, help="how long to train the GPT (default: %(default)s)"
     )
     add_draw(commands)
     _add_training(commands)
@@ -103,11 +111,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "demo":
         from ._demo import run
 
-        return run(options.picture)
+        return run(options.picture, options.seconds)
     if options.command in ("train", "generate"):
         from . import train
 
-        return train.run_train(options) if options.command == "train" else train.run_generate(options)
+        return (
+            train.run_train(options) if options.command == "train" else train.run_generate(options)
+        )
     if options.command == "draw":
         return run_draw(options)
     if not (options.includes or options.cmakedir):

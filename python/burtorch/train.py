@@ -107,7 +107,7 @@ class Training:
         else:
             text = data.default_text() if is_gpt else data.default_words()
         self.corpus = data.corpus(text, shuffle_lines=not is_gpt)
-        config = {
+        config: dict[str, Any] = {
             "vocab": len(self.corpus.characters),
             "seed": settings.seed,
             **settings.config,
@@ -173,9 +173,7 @@ class Training:
         smooth, busy, count = None, 0.0, 0
         start = time.perf_counter()
         self._stop = False
-        bar = tqdm(
-            total=end, initial=self.steps_made, unit="step", disable=True if quiet else None
-        )
+        bar = tqdm(total=end, initial=self.steps_made, unit="step", disable=True if quiet else None)
         with _finishing_the_step(self.stop), bar:
             while self.steps_made < end and not self._stop:
                 begin = time.perf_counter()
@@ -184,7 +182,9 @@ class Training:
                 count += self.settings.batch
                 smooth = loss if smooth is None else 0.95 * smooth + 0.05 * loss
                 if not bar.disable:
-                    bar.set_postfix_str(f"loss {smooth:.3f}, {count / busy:,.0f} gradients/s", False)
+                    bar.set_postfix_str(
+                        f"loss {smooth:.3f}, {count / busy:,.0f} gradients/s", False
+                    )
                     bar.update()
                 late = seconds is not None and time.perf_counter() - start > seconds
                 if self.steps_made % self.settings.every == 0 or self.steps_made == end or late:

@@ -25,7 +25,8 @@ public:
   };
   double lr;
 
-  explicit AdaptiveMoments(const Options& options = {}) : lr(options.lr), options_(options) {
+  AdaptiveMoments() : AdaptiveMoments(Options{}) {}
+  explicit AdaptiveMoments(const Options& options) : lr(options.lr), options_(options) {
     demand(lr >= 0, "Adam: lr can't be negative");
     demand(options.beta1 >= 0 && options.beta1 < 1, "Adam: beta1 must be in [0, 1)");
     demand(options.beta2 >= 0 && options.beta2 < 1, "Adam: beta2 must be in [0, 1)");

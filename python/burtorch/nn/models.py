@@ -199,9 +199,7 @@ class CharMLP(_Model):
         dtype: str = "float32",
         seed: int = 0,
     ) -> None:
-        super().__init__(
-            dtype, hidden=hidden, vocab=vocab, embed=embed, context=context, seed=seed
-        )
+        super().__init__(dtype, hidden=hidden, vocab=vocab, embed=embed, context=context, seed=seed)
 
 
 class GPT(_Model):
