@@ -29,7 +29,7 @@ template <class Id> using Indices = py::array_t<Id, py::array::c_style>;
 
 Indices<std::int64_t> converted(const py::handle& object, const char* name) {
   const auto array = py::array::ensure(object);
-  if (!array) throw py::error_already_set();
+  if (!array) throw py::type_error(std::string(name) + " is no array of integers");
   if (array.dtype().kind() != 'i' && array.dtype().kind() != 'u')
     throw py::type_error(std::string(name) + " holds " +
                          py::str(array.dtype()).cast<std::string>() + " and not integers");
@@ -120,7 +120,7 @@ public:
     bt::Random random(seed);
     std::function<void()> between;
     const auto count = static_cast<std::size_t>(n);
-    const auto text = run(count, between, [&] {
+    const auto text = run(count * oracle_.model().inputsPerSample(), between, [&] {
       return nn::generate(oracle_.model(), count, random, start, temperature, between);
     });
     return py::array_t<std::int64_t>(size(text.size()), text.data());

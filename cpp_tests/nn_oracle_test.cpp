@@ -79,6 +79,15 @@ TEST_CASE_TEMPLATE("parts and threads add up to the same gradient", T, float, do
   checkParts<T>(c.mlp);
 }
 
+TEST_CASE("threads may be the first to use a model, whose tape then has to grow") {
+  Case<float> alone, together;
+  const Batch batch(alone.gpt.model(), 64);
+  const double loss = alone.gpt.lossAndGradient(batch.xs(), batch.ys());
+  CHECK(together.gpt.lossAndGradient(batch.xs(), batch.ys(), {16, 4, false, {}}) ==
+        doctest::Approx(loss).epsilon(1e-5));
+  CHECK(distance(copyOf<float>(alone.gpt), copyOf<float>(together.gpt)) < 1e-5);
+}
+
 TEST_CASE("gradients of each sample average to that of the batch") {
   Case<double> c;
   const Batch batch(c.gpt.model(), 3);

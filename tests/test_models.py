@@ -271,6 +271,7 @@ def test_what_is_wrong_with_the_input_is_said() -> None:
         (gpt, zeros((2, 8), int), zeros((2, 7), int), ValueError, r"y \(2, 7\)"),
         (mlp, zeros((2, 3)), zeros(2, int), TypeError, "x holds float64 and not integers"),
         (mlp, zeros((2, 3), int), ["a", "b"], TypeError, "y holds .* and not integers"),
+        (mlp, [[0, 1, 2], [3]], [0, 0], TypeError, "x is no array of integers"),
         (mlp, [[0, 1, 27]], [0], ValueError, r"input 27 \(number 2 of sample 0\) .* 0 and 26"),
         (mlp, [[0, 1, 2], [0, -1, 2]], [0, 0], ValueError, r"input -1 \(number 1 of sample 1\)"),
         (gpt, zeros((1, 8), int), [[0] * 7 + [11]], ValueError, r"target 11 \(number 7 of"),

@@ -214,6 +214,9 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (["--data=missing.txt"], "missing.txt can't be read"),
         (["--heads=3"], "8 columns can't be shared by 3 heads"),
         (["--layers=0"], "layers must be at least 1: 0"),
+        (["--batch=0"], "batch must be at least 1: 0"),
+        (["--seed=-1"], "seed can't be negative: -1"),
+        (["--lr=-1"], "lr can't be negative"),
     ]:
         assert command(flags("gpt", f"--out={tmp_path / 'new'}", *arguments)) == 1
         error = capsys.readouterr().err

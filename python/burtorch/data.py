@@ -28,7 +28,7 @@ class DataError(ValueError):
 def default_words() -> str:
     """The words that occur in the names of Unicode's characters, one per line."""
     words = set()
-    for code in range(0x3000):
+    for code in range(0x20000):
         for word in unicodedata.name(chr(code), "").lower().replace("-", " ").split():
             if word.isalpha() and word.isascii() and 3 <= len(word) <= 15:
                 words.add(word)

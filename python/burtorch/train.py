@@ -99,6 +99,9 @@ class Training:
     """A run: model, optimizer, random numbers, and what came out so far."""
 
     def __init__(self, settings: Settings) -> None:
+        for name in ("steps", "batch", "micro_batch", "threads", "every"):
+            if getattr(settings, name) < 1:
+                raise TrainingError(f"{name} must be at least 1: {getattr(settings, name)}")
         self.settings = settings
         self.history = History()
         is_gpt = settings.model == "gpt"

@@ -216,40 +216,47 @@ private:
     while (copies_.size() + 1 < threads)
       copies_.push_back(std::make_unique<Model>(model_.config()));
     std::vector<double> totals(threads);
+    std::vector<T*> gradientsOf(threads);
     std::vector<std::exception_ptr> errors(threads);
     std::atomic<bool> stop{false}; // an error in one part ends the others early
-    std::barrier allDone(static_cast<std::ptrdiff_t>(threads));
+    std::barrier together(static_cast<std::ptrdiff_t>(threads));
     const std::size_t p = model_.numParameters();
     const auto values = this->values();
     const auto run = [&](std::size_t t) {
+      Model& model = t == 0 ? model_ : *copies_[t - 1];
+      BatchOptions mine = options;
+      if (t != 0) {
+        mine.accumulate = false;
+        mine.between = [&] {
+          if (stop.load(std::memory_order_relaxed)) throw Stopped();
+        };
+        std::ranges::copy(values, model.tape().values().begin());
+      }
+      together.arrive_and_wait(); // now the first may append, which may move its values
       try {
-        Model& model = t == 0 ? model_ : *copies_[t - 1];
-        BatchOptions mine = options;
-        if (t != 0) {
-          mine.accumulate = false;
-          mine.between = [&] {
-            if (stop.load(std::memory_order_relaxed)) throw Stopped();
-          };
-          std::ranges::copy(values, model.tape().values().begin());
-        }
         totals[t] = part(model, x, y, n * t / threads, n * (t + 1) / threads, mine, seed);
       } catch (const Stopped&) {
       } catch (...) {
         stop = true;
         errors[t] = std::current_exception();
       }
-      allDone.arrive_and_wait();
+      gradientsOf[t] = model.tape().grads().data();
+      together.arrive_and_wait();
+      if (stop) return;
       // Each thread adds up a slice of the gradients of all.
-      T* const sum = model_.tape().values().empty() ? nullptr : gradientsOf(model_);
-      for (std::size_t other = 1; other < threads; ++other) {
-        const T* const theirs = gradientsOf(*copies_[other - 1]);
+      for (std::size_t other = 1; other < threads; ++other)
         for (std::size_t i = p * t / threads; i < p * (t + 1) / threads; ++i)
-          sum[i] = sum[i] + theirs[i];
-      }
+          gradientsOf[0][i] = gradientsOf[0][i] + gradientsOf[other][i];
     };
     {
       std::vector<std::jthread> others;
-      for (std::size_t t = 1; t < threads; ++t) others.emplace_back(run, t);
+      try {
+        for (std::size_t t = 1; t < threads; ++t) others.emplace_back(run, t);
+      } catch (...) { // the system has no more threads
+        stop = true;
+        errors[0] = std::current_exception();
+        for (std::size_t t = others.size() + 1; t < threads; ++t) together.arrive_and_drop();
+      }
       run(0);
     }
     for (const auto& error : errors)
@@ -260,8 +267,6 @@ private:
   }
 
   struct Stopped {};
-
-  static T* gradientsOf(Model& model) { return model.tape().grads().data(); }
 
   Model model_;
   std::vector<std::unique_ptr<Model>> copies_;

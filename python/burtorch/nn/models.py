@@ -45,6 +45,8 @@ class _Model:
                 sorted(n.split("_")[1] for n in vars(_models) if n.startswith(f"{kind}_"))
             )
             raise ValueError(f"dtype {dtype!r}: a {kind} can be of {known}") from None
+        if config["seed"] < 0:
+            raise ValueError(f"seed can't be negative: {config['seed']}")
         self.config = dict(config)
         self._model = chosen(**config)
         self._values: NDArray[Any] = self._model.values
