@@ -21,8 +21,13 @@ namespace nn = burtorch::nn;
 using Ids = std::vector<int>;
 
 template <class T> struct Case {
-  nn::Oracle<nn::GPT<T>> gpt{{.vocab = 7, .context = 4, .size = 6, .layers = 2, .heads = 2}};
-  nn::Oracle<nn::CharMLP<T>> mlp{{.hidden = 5, .vocab = 7, .embed = 3, .context = 4}};
+  using GPT = nn::GPT<T>;
+  using MLP = nn::CharMLP<T>;
+  nn::Oracle<GPT> gpt;
+  nn::Oracle<MLP> mlp;
+  Case()
+      : gpt(typename GPT::Config{.vocab = 7, .context = 4, .size = 6, .layers = 2, .heads = 2}),
+        mlp(typename MLP::Config{.hidden = 5, .vocab = 7, .embed = 3, .context = 4}) {}
 };
 
 struct Batch {

@@ -96,8 +96,8 @@ TEST_CASE("a state taken over goes on bit for bit") {
     kept.push_back(numbers);
   });
   CHECK(names == "exp_avg exp_avg_sq ");
-  second.state(
-      [&, i = std::size_t{0}](const char*, auto& numbers) mutable { numbers = kept[i++]; });
+  std::size_t next = 0;
+  second.state([&](const char*, auto& numbers) { numbers = kept[next++]; });
   second.setSteps(first.steps());
   go(second, parts, 10, 20);
   CHECK(parts.values == whole.values);

@@ -35,11 +35,11 @@ int main() {
   }
 
   std::printf("%zu parameters, %zu samples\n", oracle.model().numParameters(), y.size());
-  bt::optim::Adam<double> optimizer({.lr = 0.005});
-  for (int step = 0; step <= 100; ++step) {
+  bt::optim::Adam<double> optimizer({.lr = 0.003});
+  for (int step = 0; step <= 200; ++step) {
     const double loss = oracle.lossAndGradient(std::span<const int>(x), std::span<const int>(y),
                                                {.microBatch = 32});
-    if (step % 25 == 0) std::printf("step %3d: loss %.3f\n", step, loss);
+    if (step % 50 == 0) std::printf("step %3d: loss %.3f\n", step, loss);
     optimizer.step(oracle.values(), oracle.gradients());
   }
   bt::Random random(1);

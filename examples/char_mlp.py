@@ -32,10 +32,10 @@ def main() -> None:
     x, y = samples()
     model = bt.nn.CharMLP(hidden=16, dtype="float64")
     print(f"{model.num_parameters:,} parameters, {len(y)} samples")  # 18,587 parameters
-    optimizer = bt.optim.Adam(model, lr=0.005)
-    for step in range(101):
+    optimizer = bt.optim.Adam(model, lr=0.003)
+    for step in range(201):
         loss = model.loss_and_grad(x, y, micro_batch=32)
-        if step % 25 == 0:
+        if step % 50 == 0:
             print(f"step {step:3}: loss {loss:.3f}")
         optimizer.step()
     text = "".join(ALPHABET[i] for i in model.generate(60, seed=1))

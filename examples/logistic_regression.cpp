@@ -50,6 +50,6 @@ int main() {
     tape.rewind(parameters);
     optimizer.step(tape.values(), tape.grads());
   }
-  std::printf("the line: y = %.1f x + %.1f\n", -wx.dataCopy() / wy.dataCopy(),
+  std::printf("the line: y = %.1f x %+.1f\n", -wx.dataCopy() / wy.dataCopy(),
               -bias.dataCopy() / wy.dataCopy());
 }

@@ -32,7 +32,7 @@ def main() -> None:
                 print(f"step {step:3}: loss {loss.data:.4f}, {right} of {len(POINTS)} right")
         optimizer.step()
     w, b = [v.data for v in weights], bias.data
-    print(f"the line: y = {-w[0] / w[1]:.1f} x + {-b / w[1]:.1f}")  # y = 2.0 x - 1.0
+    print(f"the line: y = {-w[0] / w[1]:.1f} x {-b / w[1]:+.1f}")  # y = 2.0 x -1.0
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ int main() {
     for (int j = 0; j < 3; ++j) x.push_back((i + j) % 5);
     y.push_back((i + 3) % 5);
   }
-  y[7] = 0; // one label is wrong: all others say "the next letter"
+  y[7] = 3; // one label is wrong: all others say "the next letter"
   const std::span<const int> xs(x), ys(y);
 
   bt::optim::GD<double> optimizer(0.5);

@@ -16,7 +16,7 @@ def main() -> None:
     model = bt.nn.CharMLP(hidden=8, vocab=5, embed=4, context=3, dtype="float64")
     x = np.array([[i % 5, (i + 1) % 5, (i + 2) % 5] for i in range(20)])
     y = (x[:, 2] + 1) % 5
-    y[7] = 0  # one label is wrong: all others say "the next letter"
+    y[7] = 3  # one label is wrong: all others say "the next letter"
 
     each = model.per_sample_grads(x, y)
     model.loss_and_grad(x, y)

@@ -24,9 +24,9 @@ def _add_training(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "mlp": ["hidden", "embed", "context"],
         "gpt": ["context", "d_model", "layers", "heads"],
     }
-    whats = {"mlp": "the next character of words, one per line", "gpt": "a small transformer"}
+    meanings = {"mlp": "the next character of words, one per line", "gpt": "a small transformer"}
     for model, names in sizes.items():
-        parser = models.add_parser(model, help=whats[model], argument_default=argparse.SUPPRESS)
+        parser = models.add_parser(model, help=meanings[model], argument_default=argparse.SUPPRESS)
         add = parser.add_argument
         add("--data", metavar="FILE", help="a text in UTF-8 (default: one that comes with Python)")
         add("--steps", type=int, metavar="N", help="steps in all (default: 1000)")

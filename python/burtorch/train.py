@@ -170,7 +170,7 @@ class Training:
         at_validation(run, gradients per second) is called after each validation. Returns whether the run is
         complete: Ctrl-C ends it after the step that is going on.
         """
-        from tqdm import tqdm
+        from tqdm import tqdm  # type: ignore[import-untyped]
 
         end = self.settings.steps
         smooth, busy, count = None, 0.0, 0
