@@ -29,7 +29,7 @@ except ImportError as _error:
         raise
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         raise ImportError(f"burtorch.{name}: the extension is not compiled; use `pip install .`")
 

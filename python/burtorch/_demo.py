@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
-from ._core import Value, inner_product_with_bias
+from ._core import Value, inner_product_with_bias, tanh
 
 
 class PlainValue:
@@ -146,7 +146,7 @@ def draw_graphs(picture: str) -> None:
     print(draw(g, "the tiny graph", picture))
     inputs = [Value(x, f"x{i}") for i, x in enumerate((1.0, -2.0, 3.0))]
     weights = [Value(w, f"w{i}") for i, w in enumerate((0.5, 0.25, 0.1))]
-    neuron = inner_product_with_bias(weights, inputs, Value(0.1, "b")).tanh()
+    neuron = tanh(inner_product_with_bias(weights, inputs, Value(0.1, "b")))
     neuron.name = "neuron"
     neuron.backward()
     print(draw(neuron, "one neuron", str(Path(picture).with_name("burtorch-neuron.svg"))))
