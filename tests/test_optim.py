@@ -45,24 +45,44 @@ def test_a_hundred_steps_lead_where_torch_goes(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
-def test_values_and_arrays_together_go_the_same_way(name: str) -> None:
+def test_values_views_and_arrays_together_go_the_same_way(name: str) -> None:
     case = next(c for c in CASES if c["optimizer"] == name and c["dtype"] == "float64")
     whole = Arrays(START)
-    scalars = [bt.Value(x) for x in START[:3]]
-    parameter = bt.nn.Parameter("rest", np.array(START[3:]), np.zeros(len(START) - 3))
-    one, two = make(case, whole), make(case, [*scalars, parameter])
+    scalars, view = [bt.Value(x) for x in START[:2]], bt.vector(START[2:4])
+    parameter = bt.nn.Parameter("rest", np.array(START[4:]), np.zeros(len(START) - 4))
+    one, two = make(case, whole), make(case, [*scalars, view, parameter])
     for step in range(1, 11):
         now = gradient(whole.values.tolist(), step)
         whole.grads[:] = now
         for v, g in zip(scalars, now):
             v.grad = g
-        parameter.grad[:] = now[3:]
+        view.grad = now[2:4]
+        parameter.grad[:] = now[4:]
         one.step()
         two.step()
-    assert [v.data for v in scalars] + parameter.data.tolist() == whole.values.tolist()
+    together = [*(v.data for v in scalars), *view.data, *parameter.data]
+    assert together == whole.values.tolist()
     two.zero_grad()
     assert {v.grad for v in scalars} == {0.0}
+    assert not view.grad.any()
     assert not parameter.grad.any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_layer_learns(dtype: str) -> None:
+    with bt.Tape(dtype) as tape:
+        layer = bt.nn.MLP([2, 8, 2], activation="tanh", random=bt.Random(1))
+        optimizer = bt.optim.Adam(layer, lr=0.05)
+        x, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]  # either, but not both
+        losses = []
+        for _ in range(100):
+            optimizer.zero_grad()
+            with tape.scope():
+                loss = bt.cross_entropy(layer(bt.matrix(x)), y)
+                loss.backward()
+                losses.append(loss.data)
+            optimizer.step()
+        assert losses[-1] < 0.1 < losses[0]
 
 
 @pytest.mark.parametrize("n", [1, 3, 8, 17, 100])
@@ -118,11 +138,11 @@ def test_wrong_options_and_parameters_are_refused() -> None:
 
 def test_arrays_that_cannot_be_changed_in_place_are_refused() -> None:
     model = Arrays(np.ones(8))
-    optimizer = bt.optim.GD(model, lr=1.0)
     model.values = model.values[::2]
     with pytest.raises(TypeError, match="values must be contiguous and hold float64"):
-        optimizer.step()
+        bt.optim.GD(model, lr=1.0).step()
     model.values = np.ones(4)
+    optimizer = bt.optim.GD(model, lr=1.0)
     with pytest.raises(ValueError, match="4 values and 8 gradients"):
         optimizer.step()
 

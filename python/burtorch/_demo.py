@@ -152,14 +152,14 @@ def draw_graphs(picture: str) -> None:
     print(draw(neuron, "one neuron", str(Path(picture).with_name("burtorch-neuron.svg"))))
 
 
-def draw_losses(train: list[float], every: int, picture: Path) -> str:
+def draw_losses(train: list[float], every: int, title: str, picture: Path) -> str:
     """Draw the losses, averaged over a few steps each, or write the script that would."""
     from . import viz
 
     parts = [train[i : i + every] for i in range(0, len(train), every)]
     script = viz.loss_curve(
         {"training": [sum(part) / len(part) for part in parts]},
-        title="GPT, 46 289 parameters and a few more",
+        title=title,
         x_label=f"{every} steps",
     )
     try:
@@ -196,10 +196,10 @@ def train_gpt(seconds: float, picture: Path) -> bool:
     step, after = run.history.valid[-1]
     print(f"step {step:>6}  validation loss {after:.3f}; what it writes now:\n")
     print("\n".join(f"    {line}" for line in run.sample(300, temperature=0.8).splitlines()))
-    print(f"\n{draw_losses(run.history.train, max(1, step // 200), picture)}")
-    print(
-        f"the model: {run.save(picture.with_name('burtorch-demo'))} (burtorch generate burtorch-demo)"
-    )
+    title = f"GPT, {run.model.num_parameters:,} parameters"
+    print(f"\n{draw_losses(run.history.train, max(1, step // 200), title, picture)}")
+    folder = picture.with_name("burtorch-demo")
+    print(f"the model: {run.save(folder)} (burtorch generate {folder})")
     return after < before
 
 

@@ -19,7 +19,7 @@ from typing import Any, Callable, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from ._core import Value, _optim
+from ._core import Value, View, _optim
 
 __all__ = [
     "GD",
@@ -44,20 +44,35 @@ Rate = Union[float, Callable[[int], float]]
 
 
 class _Arrays:
-    """Something whose numbers and gradients are arrays: a model, a parameter, a view."""
+    """Something whose numbers and gradients are arrays, to be changed where they are."""
 
-    def __init__(self, owner: Any, values: str, grads: str) -> None:
-        self._owner, self._values, self._grads = owner, values, grads
+    def __init__(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
+        self._values, self._grads = values, grads
 
     def read(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        # Asked for anew each time: the arrays of a tape move when it grows.
-        return getattr(self._owner, self._values), getattr(self._owner, self._grads)
+        return self._values, self._grads
 
     def write(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
         """The arrays are the numbers themselves."""
 
     def zero_grad(self) -> None:
-        self.read()[1].fill(0)
+        self._grads.fill(0)
+
+
+class _Nodes:
+    """A view of nodes on a tape, read and written as a whole."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def read(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self._view.data, self._view.grad
+
+    def write(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
+        self._view.data, self._view.grad = values, grads
+
+    def zero_grad(self) -> None:
+        self._view.zero_grad()
 
 
 class _Scalars:
@@ -78,19 +93,25 @@ class _Scalars:
             v.grad = 0.0
 
 
-def _pieces(target: Any) -> list[_Arrays | _Scalars]:
+_Piece = Union[_Arrays, _Nodes, _Scalars]
+
+
+def _piece(parameter: Any) -> _Piece:
+    if isinstance(parameter, View):
+        return _Nodes(parameter)
+    if not isinstance(getattr(parameter, "grad", None), np.ndarray):
+        raise TypeError(f"an optimizer needs a model or parameters, not {parameter!r}")
+    return _Arrays(parameter.data, parameter.grad)
+
+
+def _pieces(target: Any) -> list[_Piece]:
     """What to optimize: a model, or parameters (of a layer, or any mixture of what has gradients)."""
     if isinstance(getattr(target, "values", None), np.ndarray):
-        return [_Arrays(target, "values", "grads")]
+        return [_Arrays(target.values, target.grads)]
     parameters = list(target.parameters() if hasattr(target, "parameters") else target)
     scalars = [p for p in parameters if isinstance(p, Value)]
-    pieces: list[_Arrays | _Scalars] = [_Scalars(scalars)] if scalars else []
-    for parameter in parameters:
-        if isinstance(parameter, Value):
-            continue
-        if not isinstance(getattr(parameter, "grad", None), np.ndarray):
-            raise TypeError(f"an optimizer needs a model or parameters, not {parameter!r}")
-        pieces.append(_Arrays(parameter, "data", "grad"))
+    pieces: list[_Piece] = [_Scalars(scalars)] if scalars else []
+    pieces += [_piece(p) for p in parameters if not isinstance(p, Value)]
     if not pieces:
         raise ValueError("there are no parameters to optimize")
     return pieces
