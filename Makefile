@@ -12,7 +12,7 @@ CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
-demo: package ## gradients of the paper's graphs from C++ and from Python, checked and timed
+demo: package ## gradients of the paper's graphs, checked and timed; then its GPT learns for a minute
 	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_EXAMPLES=ON > build/demo.log || { cat build/demo.log; exit 1; }
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_demo
 	@build/release/examples/burtorch_demo

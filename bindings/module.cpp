@@ -21,6 +21,10 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   burtorch_python::addValue(module.ptr());
   burtorch_python::registerTape(module);
   burtorch_python::registerView(module);
+  auto models = module.def_submodule("_models", "What burtorch.nn.CharMLP and GPT choose from.");
+  burtorch_python::registerModels(models);
+  auto optim = module.def_submodule("_optim", "What burtorch.optim chooses from.");
+  burtorch_python::registerOptim(optim);
   auto viz = module.def_submodule("_viz", "The texts that burtorch.viz draws from.");
   burtorch_python::registerViz(viz);
 #if defined(__VERSION__)

@@ -52,16 +52,27 @@ def test_info_says_what_was_chosen(run: Run, site: Path, tmp_path: Path) -> None
 
 
 def test_demo_checks_its_gradients(run: Run, site: Path, tmp_path: Path) -> None:
-    text = burtorch(run, site, "demo", cwd=tmp_path)
+    text = burtorch(run, site, "demo", "--seconds=0", cwd=tmp_path)
     assert text.count("right") == 2
     assert "WRONG" not in text
 
 
+def test_demo_trains_the_gpt(run: Run, site: Path, tmp_path: Path) -> None:
+    text = burtorch(run, site, "demo", "--seconds=2", cwd=tmp_path)
+    losses = [float(x) for x in re.findall(r"validation loss (\d+\.\d+)", text)]
+    assert losses[-1] < losses[0] - 0.5
+    assert "what it writes now:" in text
+    assert list(tmp_path.glob("burtorch-loss.*"))
+    written = burtorch(run, site, "generate", "burtorch-demo", "--length=50", cwd=tmp_path)
+    assert written
+
+
 def test_demo_draws_the_tiny_graph(run: Run, site: Path, tmp_path: Path) -> None:
-    said = burtorch(run, site, "demo", "--picture", "g.svg", cwd=tmp_path).splitlines()[-1]
-    file = "g.svg" if shutil.which("dot") else "g.svg.dot"
-    assert file in said
-    assert "612.5" in (tmp_path / file).read_text(encoding="utf-8")
+    said = burtorch(run, site, "demo", "--seconds=0", "--picture", "g.svg", cwd=tmp_path)
+    suffix = "" if shutil.which("dot") else ".dot"
+    for name, content in (("g.svg", "612.5"), ("burtorch-neuron.svg", "neuron")):
+        assert name + suffix in said
+        assert content in (tmp_path / (name + suffix)).read_text(encoding="utf-8")
 
 
 MODEL = """

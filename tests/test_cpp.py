@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT, Build, Run
 
 UNITS = sorted(path.stem[: -len("_test")] for path in (ROOT / "cpp_tests").glob("*_test.cpp"))
-THREADED = [name for name in UNITS if "thread" in name or "concurren" in name]
+THREADED = [name for name in UNITS if any(w in name for w in ("thread", "concurren", "oracle"))]
 SWITCHES = [
     f"labels{labels}_checks{checks}{exceptions}"
     for labels, checks, exceptions in itertools.product("01", "01", ["", "_no_exceptions"])

@@ -200,6 +200,17 @@ public:
   Extent capacity() const { return capacity_; }
   bool ownsMemory() const { return owned_; }
 
+  // Room for this much in all: until it is used up, nothing moves.
+  void makeRoomFor(const Extent& extent) {
+    const Extent now = used();
+    if (fits(extent, capacity_)) return;
+    const auto more = [](std::size_t wanted, std::size_t had) {
+      return wanted > had ? wanted - had : 0;
+    };
+    makeRoom(more(extent.nodes, now.nodes), more(extent.records, now.records),
+             more(extent.constants, now.constants), more(extent.operands, now.operands));
+  }
+
   // Views of the arrays; growing, collecting and the end of the tape leave them dangling, as with
   // std::vector.
   std::span<T> values() { return {values_, size()}; }

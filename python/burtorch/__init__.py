@@ -29,7 +29,7 @@ except ImportError as _error:
         raise
 
     def __getattr__(name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         raise ImportError(f"burtorch.{name}: the extension is not compiled; use `pip install .`")
 
@@ -51,6 +51,6 @@ else:
 
     def __getattr__(name: str) -> Any:
         # A program waits only for the modules that it uses.
-        if name in {"nn", "viz"}:
+        if name in {"nn", "optim", "viz"}:
             return importlib.import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,7 @@
 # python/burtorch/__init__.pyi — the public names, for type checkers
 # SPDX-License-Identifier: MIT
 from . import nn as nn
+from . import optim as optim
 from . import viz as viz
 from ._core import *  # noqa: F403
 from ._paths import __version__ as __version__

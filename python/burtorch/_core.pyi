@@ -605,6 +605,10 @@ def hypot(x: Value | _Number | NDArray[Any], y: View, /) -> View: ...
 @overload
 def hypot(x: _Number, y: _Number, /) -> float: ...
 
+# Modules inside the module: one class per dtype, which burtorch.nn and burtorch.optim choose from.
+_models: Any
+_optim: Any
+
 class _viz:  # noqa: N801  a module inside the module
     @staticmethod
     def graph_json(

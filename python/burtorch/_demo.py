@@ -1,15 +1,16 @@
-# python/burtorch/_demo.py — `burtorch demo`: the paper's graphs, beside a tape in pure Python
+# python/burtorch/_demo.py — `burtorch demo`: the paper's graphs, pictures of them, and its GPT for a minute
 # SPDX-License-Identifier: MIT
-"""Gradients of the tiny and the small graph, checked, and what one costs."""
+"""Gradients of the tiny and the small graph, checked, and what one costs; a model that learns."""
 
 from __future__ import annotations
 
 import math
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any, Callable
 
-from ._core import Value
+from ._core import Value, inner_product_with_bias, tanh
 
 
 class PlainValue:
@@ -126,22 +127,83 @@ def microseconds(work: Callable[[], object], seconds: float = 0.5) -> float:
     return best * 1e6
 
 
-def draw(picture: str) -> str:
-    """Draw the tiny graph, or write its DOT text where nothing can draw; say what was done."""
+def draw(root: Value, what: str, picture: str) -> str:
+    """Draw a graph, or write its DOT text where nothing can draw; say what was done."""
     from . import viz
 
+    try:
+        return f"a picture of {what}: {viz.save(root, picture)}"
+    except viz.MissingToolError:
+        path = viz.save(root, f"{picture}.dot")
+        return f"{what} as DOT text: {path} (Graphviz, which would draw it, is not here)"
+
+
+def draw_graphs(picture: str) -> None:
     a, b = Value(-41.0, "a"), Value(2.0, "b")
     g = tiny(a, b)
     g.name = "g"
     g.backward()
+    print(draw(g, "the tiny graph", picture))
+    inputs = [Value(x, f"x{i}") for i, x in enumerate((1.0, -2.0, 3.0))]
+    weights = [Value(w, f"w{i}") for i, w in enumerate((0.5, 0.25, 0.1))]
+    neuron = tanh(inner_product_with_bias(weights, inputs, Value(0.1, "b")))
+    neuron.name = "neuron"
+    neuron.backward()
+    print(draw(neuron, "one neuron", str(Path(picture).with_name("burtorch-neuron.svg"))))
+
+
+def draw_losses(train: list[float], every: int, title: str, picture: Path) -> str:
+    """Draw the losses, averaged over a few steps each, or write the script that would."""
+    from . import viz
+
+    parts = [train[i : i + every] for i in range(0, len(train), every)]
+    script = viz.loss_curve(
+        {"training": [sum(part) / len(part) for part in parts]},
+        title=title,
+        x_label=f"{every} steps",
+    )
     try:
-        return f"a picture of the tiny graph: {viz.save(g, picture)}"
+        return f"the loss curve: {viz.run_script(script, picture)}"
     except viz.MissingToolError:
-        path = viz.save(g, f"{picture}.dot")
-        return f"the tiny graph as DOT text: {path} (Graphviz, which would draw it, is not here)"
+        path = picture.with_suffix(".py")
+        path.write_text(script, encoding="utf-8")
+        return f"a script that draws the loss curve: {path} (Matplotlib is not here)"
 
 
-def run(picture: str) -> int:
+def train_gpt(seconds: float, picture: Path) -> bool:
+    """Train the paper's GPT on Python's manual; true if the loss fell."""
+    from .train import Settings, Training
+
+    run = Training(Settings("gpt", {}, steps=10**9, every=250))
+    before = run.validate()
+    print(
+        f"\n{run.model!r}, {run.model.num_parameters:,} parameters, on Python's reference manual "
+        f"({len(run.corpus.train):,} characters) for {seconds:g} seconds; Ctrl-C ends it"
+    )
+    print(f"step      0  validation loss {before:.3f}")
+    shown = time.perf_counter()
+
+    def report(run: Training, speed: float) -> None:
+        nonlocal shown
+        if time.perf_counter() - shown > seconds / 12:
+            shown = time.perf_counter()
+            step, loss = run.history.valid[-1]
+            print(
+                f"step {step:>6}  validation loss {loss:.3f}  {speed:,.0f} gradients/s", flush=True
+            )
+
+    run.fit(report, seconds=seconds, quiet=True)
+    step, after = run.history.valid[-1]
+    print(f"step {step:>6}  validation loss {after:.3f}; what it writes now:\n")
+    print("\n".join(f"    {line}" for line in run.sample(300, temperature=0.8).splitlines()))
+    title = f"GPT, {run.model.num_parameters:,} parameters"
+    print(f"\n{draw_losses(run.history.train, max(1, step // 200), title, picture)}")
+    folder = picture.with_name("burtorch-demo")
+    print(f"the model: {run.save(folder)} (burtorch generate {folder})")
+    return after < before
+
+
+def run(picture: str, seconds: float) -> int:
     right = True
     print("graph      value          dg/da          dg/db              burtorch   pure Python")
     for name, graph, at, expected in GRAPHS:
@@ -154,5 +216,7 @@ def run(picture: str) -> int:
             f"{name:<8} {got[0]:<14.10g} {got[1]:<14.10g} {got[2]:<14.10g} "
             f"{'right' if good else 'WRONG'}  {ours:6.2f} µs  {plain:8.2f} µs  ({plain / ours:.0f} times)"
         )
-    print(draw(picture))
+    draw_graphs(picture)
+    if seconds > 0:
+        right = train_gpt(seconds, Path(picture).with_name("burtorch-loss.svg")) and right
     return 0 if right else 1

@@ -8,20 +8,26 @@
 // With threads the batch is cut into as many parts, whatever the timing; each thread has a copy of
 // the model, and the parts' gradients are added in their order. The result depends on the number
 // of threads, and on nothing else.
+//
+// Nothing is computed before all of x and y has been checked.
 #pragma once
 
 #include <burtorch/backward.hpp>
 #include <burtorch/nn/models.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <concepts>
 #include <cstddef>
 #include <exception>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 BURTORCH_BEGIN_NAMESPACE
@@ -31,7 +37,8 @@ namespace nn {
 struct BatchOptions {
   std::size_t microBatch = 1;
   std::size_t threads = 1;
-  bool accumulate = false; // add to the gradients that are there
+  bool accumulate = false;            // add to the gradients that are there
+  std::function<void()> between = {}; // called after each micro-batch of this thread; may throw
 };
 
 template <class Model> class Oracle {
@@ -54,17 +61,53 @@ public:
                    std::to_string(x.size()) + " inputs and " + std::to_string(y.size()) +
                        " targets are not samples of " + std::to_string(model_.inputsPerSample()) +
                        " inputs and " + std::to_string(model_.targetsPerSample()) + " targets");
+    demandIndices(x, model_.inputsPerSample(), "input");
+    demandIndices(y, model_.targetsPerSample(), "target");
     return n;
+  }
+
+  // From now on at most so many samples are taken at a time, in memory that is there: what values() and
+  // gradients() point to stays where it is.
+  void reserve(std::size_t microBatch) {
+    auto& tape = model_.tape();
+    const auto before = tape.used();
+    const std::vector<int> x(2 * model_.inputsPerSample()), y(2 * model_.targetsPerSample());
+    Extent two; // what two samples need; m of them need at most m/2 times as much
+    eachPart(model_, 0, 2, 2, [&](std::size_t, std::size_t) {
+      reduceSum(model_.losses(std::span<const int>(x), std::span<const int>(y)));
+      two = tape.used();
+    });
+    const std::size_t fitting = 2 * largestReserve / (two.nodes - before.nodes);
+    largest_ = std::clamp<std::size_t>(fitting, 2, std::max<std::size_t>(microBatch, 2));
+    const auto room = [&](std::size_t Extent::*count) {
+      return before.*count + (two.*count - before.*count) * (largest_ + 1) / 2;
+    };
+    tape.makeRoomFor({room(&Extent::nodes), room(&Extent::records), room(&Extent::constants),
+                      room(&Extent::operands)});
   }
 
   // The mean loss; no gradients.
   template <std::integral Id>
-  double loss(std::span<const Id> x, std::span<const Id> y, std::size_t microBatch = 1) {
+  double loss(std::span<const Id> x, std::span<const Id> y, const BatchOptions& options = {}) {
     const std::size_t n = samples(x, y);
     double total = 0;
-    eachPart(model_, x, y, 0, n, microBatch,
-             [&](const auto& xs, const auto& ys) { total += sumOf(model_.losses(xs, ys)); });
+    eachPart(model_, 0, n, options.microBatch, [&](std::size_t first, std::size_t count) {
+      total += sumOf(model_.losses(inputs(x, first, count), targets(y, first, count)));
+      if (options.between) options.between();
+    });
     return total / static_cast<double>(y.size());
+  }
+
+  // A row of `vocab` logits for each target of each sample.
+  template <std::integral Id>
+  void logits(std::span<const Id> x, std::span<T> out, const BatchOptions& options = {}) {
+    demandIndices(x, model_.inputsPerSample(), "input");
+    const std::size_t n = x.size() / model_.inputsPerSample();
+    auto next = out.begin();
+    eachPart(model_, 0, n, options.microBatch, [&](std::size_t first, std::size_t count) {
+      next = std::ranges::copy(model_.logits(inputs(x, first, count)).data(), next).out;
+      if (options.between) options.between();
+    });
   }
 
   // The mean loss; its gradient by the parameters is in gradients().
@@ -81,31 +124,60 @@ public:
 
   // The gradient of each sample's own loss: `out` has a row of numParameters() for each.
   template <std::integral Id>
-  void perSampleGradients(std::span<const Id> x, std::span<const Id> y, std::span<T> out) {
+  void perSampleGradients(std::span<const Id> x, std::span<const Id> y, std::span<T> out,
+                          const std::function<void()>& between = {}) {
     const std::size_t n = samples(x, y), p = model_.numParameters();
     const T seed = T(1.0 / static_cast<double>(model_.targetsPerSample()));
-    const std::vector<T> before(gradients().begin(), gradients().end());
+    const Restore restore{gradients()};
     for (std::size_t i = 0; i < n; ++i) {
       part(model_, x, y, i, i + 1, {}, seed);
       std::ranges::copy(gradients(), out.begin() + static_cast<std::ptrdiff_t>(i * p));
+      if (between) between();
     }
-    std::ranges::copy(before, gradients().begin());
   }
 
 private:
-  // Calls work(x, y) for samples [first, last), some at a time, and rewinds the tape after each.
-  template <class Id, class Work>
-  static void eachPart(Model& model, std::span<const Id> x, std::span<const Id> y,
-                       std::size_t first, std::size_t last, std::size_t microBatch,
-                       const Work& work) {
-    const std::size_t inputs = model.inputsPerSample(), targets = model.targetsPerSample();
-    const std::size_t m = std::max<std::size_t>(microBatch, 1);
+  // Micro-batches for which reserve() finds room have at most so many nodes.
+  static constexpr std::size_t largestReserve = std::size_t{1} << 26;
+
+  template <class Id>
+  void demandIndices(std::span<const Id> ids, std::size_t perSample, const char* what) const {
+    const std::size_t limit = model_.config().vocab;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (std::cmp_less(ids[i], 0) || std::cmp_greater_equal(ids[i], limit)) [[unlikely]]
+        detail::fail(ErrorKind::badArgument, std::string(what) + " " + std::to_string(ids[i]) +
+                                                 " (number " + std::to_string(i % perSample) +
+                                                 " of sample " + std::to_string(i / perSample) +
+                                                 ") is not between 0 and " +
+                                                 std::to_string(limit - 1));
+  }
+
+  struct Restore { // also when an error is thrown
+    explicit Restore(std::span<T> numbers)
+        : place(numbers), before(numbers.begin(), numbers.end()) {}
+    ~Restore() { std::ranges::copy(before, place.begin()); }
+    std::span<T> place;
+    std::vector<T> before;
+  };
+
+  // Calls work(first, count) for samples [first, last), some at a time, and rewinds the tape after each.
+  template <class Work>
+  void eachPart(Model& model, std::size_t first, std::size_t last, std::size_t microBatch,
+                const Work& work) const {
+    const std::size_t m = std::clamp<std::size_t>(microBatch, 1, largest_);
     const auto mark = model.tape().mark();
     for (std::size_t i = first; i < last; i += m) {
-      const std::size_t k = std::min(m, last - i);
       const Rewind rewind{model.tape(), mark};
-      work(x.subspan(i * inputs, k * inputs), y.subspan(i * targets, k * targets));
+      work(i, std::min(m, last - i));
     }
+  }
+  template <class Id>
+  auto inputs(std::span<const Id> x, std::size_t first, std::size_t count) const {
+    return x.subspan(first * model_.inputsPerSample(), count * model_.inputsPerSample());
+  }
+  template <class Id>
+  auto targets(std::span<const Id> y, std::size_t first, std::size_t count) const {
+    return y.subspan(first * model_.targetsPerSample(), count * model_.targetsPerSample());
   }
   template <class Mark> struct Rewind { // also when an error is thrown
     decltype(std::declval<Model&>().tape()) tape;
@@ -121,18 +193,19 @@ private:
   }
 
   template <class Id>
-  static double part(Model& model, std::span<const Id> x, std::span<const Id> y, std::size_t first,
-                     std::size_t last, const BatchOptions& options, const T& seed) {
+  double part(Model& model, std::span<const Id> x, std::span<const Id> y, std::size_t first,
+              std::size_t last, const BatchOptions& options, const T& seed) const {
     auto gradients =
         options.accumulate ? ParameterGradients::accumulate : ParameterGradients::assign;
     if (!options.accumulate)
       model.tables([](const auto& table) { std::ranges::fill(table.grads(), T(0)); });
     double total = 0;
-    eachPart(model, x, y, first, last, options.microBatch, [&](const auto& xs, const auto& ys) {
-      const auto losses = model.losses(xs, ys, gradients);
+    eachPart(model, first, last, options.microBatch, [&](std::size_t i, std::size_t count) {
+      const auto losses = model.losses(inputs(x, i, count), targets(y, i, count), gradients);
       total += sumOf(losses);
       backward(reduceSum(losses), seed);
       gradients = ParameterGradients::accumulate;
+      if (options.between) options.between();
     });
     return total;
   }
@@ -143,34 +216,47 @@ private:
     while (copies_.size() + 1 < threads)
       copies_.push_back(std::make_unique<Model>(model_.config()));
     std::vector<double> totals(threads);
+    std::vector<T*> gradientsOf(threads);
     std::vector<std::exception_ptr> errors(threads);
-    std::barrier allDone(static_cast<std::ptrdiff_t>(threads));
+    std::atomic<bool> stop{false}; // an error in one part ends the others early
+    std::barrier together(static_cast<std::ptrdiff_t>(threads));
     const std::size_t p = model_.numParameters();
     const auto values = this->values();
     const auto run = [&](std::size_t t) {
+      Model& model = t == 0 ? model_ : *copies_[t - 1];
+      BatchOptions mine = options;
+      if (t != 0) {
+        mine.accumulate = false;
+        mine.between = [&] {
+          if (stop.load(std::memory_order_relaxed)) throw Stopped();
+        };
+        std::ranges::copy(values, model.tape().values().begin());
+      }
+      together.arrive_and_wait(); // now the first may append, which may move its values
       try {
-        Model& model = t == 0 ? model_ : *copies_[t - 1];
-        BatchOptions mine = options;
-        if (t != 0) {
-          mine.accumulate = false;
-          std::ranges::copy(values, model.tape().values().begin());
-        }
         totals[t] = part(model, x, y, n * t / threads, n * (t + 1) / threads, mine, seed);
+      } catch (const Stopped&) {
       } catch (...) {
+        stop = true;
         errors[t] = std::current_exception();
       }
-      allDone.arrive_and_wait();
+      gradientsOf[t] = model.tape().grads().data();
+      together.arrive_and_wait();
+      if (stop) return;
       // Each thread adds up a slice of the gradients of all.
-      T* const sum = model_.tape().values().empty() ? nullptr : gradientsOf(model_);
-      for (std::size_t other = 1; other < threads; ++other) {
-        const T* const theirs = gradientsOf(*copies_[other - 1]);
+      for (std::size_t other = 1; other < threads; ++other)
         for (std::size_t i = p * t / threads; i < p * (t + 1) / threads; ++i)
-          sum[i] = sum[i] + theirs[i];
-      }
+          gradientsOf[0][i] = gradientsOf[0][i] + gradientsOf[other][i];
     };
     {
       std::vector<std::jthread> others;
-      for (std::size_t t = 1; t < threads; ++t) others.emplace_back(run, t);
+      try {
+        for (std::size_t t = 1; t < threads; ++t) others.emplace_back(run, t);
+      } catch (...) { // the system has no more threads
+        stop = true;
+        errors[0] = std::current_exception();
+        for (std::size_t t = others.size() + 1; t < threads; ++t) together.arrive_and_drop();
+      }
       run(0);
     }
     for (const auto& error : errors)
@@ -180,10 +266,11 @@ private:
     return total;
   }
 
-  static T* gradientsOf(Model& model) { return model.tape().grads().data(); }
+  struct Stopped {};
 
   Model model_;
   std::vector<std::unique_ptr<Model>> copies_;
+  std::size_t largest_ = std::numeric_limits<std::size_t>::max(); // micro-batch
 };
 
 } // namespace nn

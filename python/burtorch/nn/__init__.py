@@ -16,14 +16,18 @@ from .layers import (
     activation,
     seed,
 )
+from .models import GPT, CharMLP, Parameter
 
 __all__ = [
+    "GPT",
     "MLP",
+    "CharMLP",
     "Embedding",
     "LayerNorm",
     "Linear",
     "Module",
     "Neuron",
+    "Parameter",
     "SelfAttention",
     "TransformerBlock",
     "activation",
