@@ -11,6 +11,7 @@ PYBIND11_DECLARE_HOLDER_TYPE(T, burtorch_python::Ref<T>, true)
 namespace burtorch_python {
 
 void registerTape(pybind11::module_& module);
+void registerLossScale(pybind11::module_& module);
 void registerViz(pybind11::module_& module);
 
 } // namespace burtorch_python
