@@ -25,6 +25,7 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   burtorch_python::registerModels(models);
   auto optim = module.def_submodule("_optim", "What burtorch.optim chooses from.");
   burtorch_python::registerOptim(optim);
+  burtorch_python::registerLossScale(module);
   auto viz = module.def_submodule("_viz", "The texts that burtorch.viz draws from.");
   burtorch_python::registerViz(viz);
 #if defined(__VERSION__)

@@ -14,6 +14,7 @@ void registerTape(pybind11::module_& module);
 void registerView(pybind11::module_& module);
 void registerModels(pybind11::module_& module);
 void registerOptim(pybind11::module_& module);
+void registerLossScale(pybind11::module_& module);
 void registerViz(pybind11::module_& module);
 
 } // namespace burtorch_python
