@@ -9,9 +9,13 @@
 
 // X(name in Python, C++ type). Adding a line here is all it takes to offer another one.
 #define BURTORCH_DTYPES(X)                                                                         \
-  X(float64, double)                                                                               \
-  X(float32, float)                                                                                \
+  BURTORCH_FLOAT_DTYPES(X)                                                                         \
   BURTORCH_OTHER_DTYPES(X)
+
+// Those that views and models compute with.
+#define BURTORCH_FLOAT_DTYPES(X)                                                                   \
+  X(float64, double)                                                                               \
+  X(float32, float)
 
 // Those whose operations are compiled once for all (others.cpp) and not into every function of the
 // module: what they cost per operation does not matter as much as what they would cost to compile.
