@@ -14,12 +14,11 @@
 
 namespace bt = burtorch;
 
-constexpr std::string_view alphabet = ".abcdefghijklmnopqrstuvwxyz"; // index 0 ends a word
-constexpr std::string_view words =
-    "apple.apricot.banana.blueberry.cherry.date.fig.grape.lemon.lime.mango.melon."
-    "lime.mango.melon.orange.peach.pear.plum.";
-
 int main() {
+  constexpr std::string_view alphabet = ".abcdefghijklmnopqrstuvwxyz"; // index 0 ends a word
+  constexpr std::string_view words =
+      "apple.apricot.banana.blueberry.cherry.date.fig.grape.lemon.lime.mango.melon.";
+
   bt::nn::Oracle<bt::nn::CharMLP<double>> oracle({.hidden = 16});
   const std::size_t context = oracle.model().inputsPerSample();
 

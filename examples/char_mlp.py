@@ -31,7 +31,7 @@ def samples() -> tuple[np.ndarray, np.ndarray]:
 def main() -> None:
     x, y = samples()
     model = bt.nn.CharMLP(hidden=16, dtype="float64")
-    print(f"{model.num_parameters:,} parameters, {len(y)} samples")  # 18,587 parameters
+    print(f"{model.num_parameters} parameters, {len(y)} samples")  # 18587 parameters
     optimizer = bt.optim.Adam(model, lr=0.003)
     for step in range(201):
         loss = model.loss_and_grad(x, y, micro_batch=32)
@@ -39,8 +39,7 @@ def main() -> None:
             print(f"step {step:3}: loss {loss:.3f}")
         optimizer.step()
     text = "".join(ALPHABET[i] for i in model.generate(60, seed=1))
-    made = text.split(".")[:-1]
-    print(f"some of what it makes up: {', '.join(made[:5])}")
+    print(f"some of what it makes up: {text}")
 
 
 if __name__ == "__main__":

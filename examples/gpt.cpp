@@ -15,9 +15,8 @@
 
 namespace bt = burtorch;
 
-const std::string text = "round and round the ragged rock the ragged rascal ran. ";
-
 int main() {
+  const std::string text = "round and round the ragged rock the ragged rascal ran. ";
   std::string characters = text;
   std::ranges::sort(characters);
   characters.erase(std::unique(characters.begin(), characters.end()), characters.end());

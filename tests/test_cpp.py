@@ -65,6 +65,10 @@ def test_every_header_compiles_alone(build: Build) -> None:
     assert len(list(objects.rglob("*.o"))) == len(headers)
 
 
+# These print the same in C++ and in Python, number for number.
+TWINS = {"char_mlp", "gpt", "logistic_regression", "two_moons"}
+
+
 def example_names() -> list[str]:
     return sorted(path.stem for path in (ROOT / "examples").glob("*.cpp"))
 
@@ -72,4 +76,8 @@ def example_names() -> list[str]:
 @pytest.mark.parametrize("name", example_names())
 def test_example_runs(name: str, build: Build, run: Run, tmp_path: Path) -> None:
     program = build("release") / "examples" / f"burtorch_{name}"
-    assert run([program], cwd=tmp_path).strip(), "an example should show something"
+    printed = run([program], cwd=tmp_path)
+    assert printed.strip(), "an example should show something"
+    if name in TWINS:
+        twin = ROOT / "tests" / "data" / "examples" / f"{name}.txt"
+        assert printed == twin.read_text(encoding="utf-8")

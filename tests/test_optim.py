@@ -134,6 +134,8 @@ def test_wrong_options_and_parameters_are_refused() -> None:
             wrong()
     with pytest.raises(TypeError, match="needs a model or parameters, not 3"):
         bt.optim.Adam([3])
+    with pytest.raises(TypeError, match="of float32 or float64, not int64"):
+        bt.optim.Adam(Arrays([1], "int64"))
 
 
 def test_arrays_that_cannot_be_changed_in_place_are_refused() -> None:

@@ -117,6 +117,12 @@ def _pieces(target: Any) -> list[_Piece]:
     return pieces
 
 
+def _kind(name: str, dtype: str) -> Any:
+    if not hasattr(_optim, f"{name}_{dtype}"):
+        raise TypeError(f"parameters to optimize are of float32 or float64, not {dtype}")
+    return getattr(_optim, f"{name}_{dtype}")
+
+
 class _Optimizer:
     """What all optimizers have in common."""
 
@@ -125,8 +131,7 @@ class _Optimizer:
         self._schedule = lr if callable(lr) else None
         name, first = type(self).__name__, float(lr(0) if callable(lr) else lr)
         self._optimizers = [
-            getattr(_optim, f"{name}_{piece.read()[0].dtype.name}")(lr=first, **options)
-            for piece in self._pieces
+            _kind(name, piece.read()[0].dtype.name)(lr=first, **options) for piece in self._pieces
         ]
 
     @property
