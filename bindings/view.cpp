@@ -23,6 +23,13 @@ namespace py = pybind11;
 
 namespace burtorch_python {
 
+// f(TapeOf<T>&) for the dtypes that the kernels are made for.
+template <class F> static decltype(auto) visitFloats(AnyTape& any, F&& f) {
+  if (any.dtype == DType::float64) return f(static_cast<TapeOf<double>&>(any));
+  if (any.dtype == DType::float32) return f(static_cast<TapeOf<float>&>(any));
+  throw py::type_error("a View is of float64 or float32 numbers; the tape is of others");
+}
+
 // ---- life of a View -------------------------------------------------------------------------------
 
 template <class T>

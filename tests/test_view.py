@@ -476,3 +476,9 @@ def test_schemes_by_name() -> None:
         assert 0.98 * largest < np.abs(m.data).max() <= largest
     m.initialize("kaiming_normal", bt.Random(1), inputs=8)
     assert m.data.std() == pytest.approx(0.5, rel=0.05)
+
+
+def test_views_are_of_the_dtypes_that_the_kernels_are_made_for() -> None:
+    wrong = pytest.raises(TypeError, match="a View is of float64 or float32 numbers")
+    with bt.Tape("float16"), wrong:
+        bt.vector([1.0])

@@ -81,8 +81,7 @@ void affineBackward(ConstMatrix<T> x, ConstMatrix<T> w, ConstMatrix<T> dy, Matri
                     Matrix<T> dw, std::type_identity_t<T>* db, Store parameters) {
   const bool adds = parameters == Store::add;
   if (db) detail::sumRows<T>(dy, db, parameters);
-  // One row in one pass over w, unless x is part of w, so that both gradients are the same numbers.
-  if (x.rows == 1 && dw.first && (!dx.first || areApart(dx, dw))) {
+  if (x.rows == 1 && dw.first) {
     const auto one = dx.first ? adds ? detail::backwardOfOne<true, true, T>
                                      : detail::backwardOfOne<true, false, T>
                      : adds ? detail::backwardOfOne<false, true, T>
