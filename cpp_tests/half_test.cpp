@@ -42,8 +42,8 @@ template <class H> std::uint16_t nearest(double x) {
   const double above =
       hi == infinity ? std::ldexp(1, std::numeric_limits<H>::max_exponent) : valueOf<H>(hi);
   const double down = a - valueOf<H>(lo), up = above - a;
-  const bool goUp = up < down || (up == down && (lo & 1) != 0);
-  return sign | (goUp ? hi : lo);
+  const bool upwards = up < down || (up == down && (lo & 1) != 0);
+  return sign | (upwards ? hi : lo);
 }
 
 TEST_CASE_TEMPLATE("all 65 536 halves", H, bt::float16, bt::bfloat16) {

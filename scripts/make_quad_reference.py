@@ -69,9 +69,9 @@ def rows():
                 scale, y = scale + step, y / mpf(2) ** step
             a, b, c = (v.hex() for v in three(y))
             yield f"ONE({name}, {float(x).hex()}, {a}, {b}, {c}, {scale})"
-    for name, (f, points) in TWO.items():
-        for x, y in points:
-            a, b, c = (v.hex() for v in three(f(mpf(x), mpf(y))))
+    for name, (g, pairs) in TWO.items():
+        for x, y in pairs:
+            a, b, c = (v.hex() for v in three(g(mpf(x), mpf(y))))
             yield f"TWO({name}, {float(x).hex()}, {float(y).hex()}, {a}, {b}, {c})"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import platform
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,11 @@ SWITCHES = [
     for labels, checks, exceptions in itertools.product("01", "01", ["", "_no_exceptions"])
 ] + ["no_rtti", "bare"]
 
+# Lanes without registers, and in those of other instruction sets.
+LANES = ["lanes.plain_array"]
+if platform.machine() in {"x86_64", "AMD64"}:
+    LANES += ["lanes.x86_64_v3", "lanes.x86_64_v4"]
+
 # (preset, name of a CTest entry)
 ENTRIES = [
     (preset, f"unit.{name}") for preset in ("debug", "asan", "release", "clang") for name in UNITS
@@ -25,7 +31,7 @@ ENTRIES += [("tsan", f"unit.{name}") for name in THREADED]
 ENTRIES += [
     (preset, entry)
     for preset in ("debug", "clang")
-    for entry in [*(f"switches.{name}" for name in SWITCHES), "two_units"]
+    for entry in [*(f"switches.{name}" for name in SWITCHES), "two_units", *LANES]
 ]
 
 

@@ -13,3 +13,8 @@
 #include <burtorch/value.hpp>         // the handle of one scalar, its operators and functions
 #include <burtorch/backward.hpp>      // gradients
 #include <burtorch/scratch.hpp> // gradients in the caller's memory, over only what the root reaches
+
+// Not included, because they take longer to compile than all of the above:
+//   scalar/types.hpp      nodes that hold halves, quads, lanes, duals
+//   scalar/loss_scale.hpp training with halves
+//   derivatives.hpp       jvp, hvp, Jacobian, Hessian of functions

@@ -59,7 +59,9 @@
 // not in builds that do not optimize or that instrument every access: there it would only take
 // minutes); the paths taken when memory runs out are worth keeping out of the way.
 #if defined(__GNUC__)
-#if defined(__has_feature)
+#if defined(BURTORCH_INSTRUMENTED)
+// said by the program
+#elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define BURTORCH_INSTRUMENTED 1
 #endif

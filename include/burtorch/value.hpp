@@ -148,10 +148,12 @@ template <class T, class... Options> inline constexpr bool isValue<Value<T, Opti
 template <class V>
 concept AnyValue = detail::isValue<V>;
 
-// What may stand beside a V in an operation: another V, or a plain number.
+// What may stand beside a V in an operation: a plain number, or another V.
 template <class Y, class V>
-concept OperandBeside = AnyValue<V> && (std::same_as<Y, V> || std::is_arithmetic_v<Y> ||
-                                        std::same_as<Y, typename V::Scalar>);
+concept NumberBeside =
+    AnyValue<V> && (std::is_arithmetic_v<Y> || std::same_as<Y, typename V::Scalar>);
+template <class Y, class V>
+concept OperandBeside = NumberBeside<Y, V> || (AnyValue<V> && std::same_as<Y, V>);
 
 // Two operands, at least one of them a Value; two Values must be of one type (no mixing of
 // precisions).
@@ -306,10 +308,10 @@ BURTORCH_BINARY_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
-  template <AnyValue V>                                                                            \
-  V function(const V& x, std::type_identity_t<typename V::Scalar> lo,                              \
-             std::type_identity_t<typename V::Scalar> hi) {                                        \
-    return apply<op::Name>(x, lo, hi);                                                             \
+  template <AnyValue V, NumberBeside<V> Lo, NumberBeside<V> Hi>                                    \
+  V function(const V& x, const Lo& lo, const Hi& hi) {                                             \
+    using T = typename V::Scalar;                                                                  \
+    return apply<op::Name>(x, static_cast<T>(lo), static_cast<T>(hi));                             \
   }
 BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION

@@ -30,8 +30,20 @@ BURTORCH_BEGIN_NAMESPACE
   X(acos)                                                                                          \
   X(asin)                                                                                          \
   X(atan)                                                                                          \
-  X(cos) X(cosh) X(erf) X(erfc) X(exp) X(expm1) X(fabs) X(log) X(log1p) X(sin) X(sinh) X(sqrt)     \
-      X(tan) X(tanh)
+  X(cos)                                                                                           \
+  X(cosh)                                                                                          \
+  X(erf)                                                                                           \
+  X(erfc)                                                                                          \
+  X(exp)                                                                                           \
+  X(expm1)                                                                                         \
+  X(fabs)                                                                                          \
+  X(log)                                                                                           \
+  X(log1p)                                                                                         \
+  X(sin)                                                                                           \
+  X(sinh)                                                                                          \
+  X(sqrt)                                                                                          \
+  X(tan)                                                                                           \
+  X(tanh)
 #define BURTORCH_STANDARD_FUNCTIONS_OF_TWO(X) X(atan2) X(hypot) X(pow)
 
 // Trivially copyable, because tapes move their arrays with memcpy and hand them out as plain
