@@ -28,10 +28,10 @@ slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compil
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_slow
 	@build/release/cpp_tests/slow/burtorch_slow $(ARGS)
 
-bench: venv ## run the benchmark of the eager engine; NATIVE=1 compiles for this machine
+bench: venv ## run a benchmark (BENCH=eager or scalars); NATIVE=1 compiles for this machine
 	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_BENCHMARKS=ON -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }
-	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target bench_eager
-	@build/release/benchmarks/bench_eager $(ARGS)
+	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target bench_$(or $(BENCH),eager)
+	@build/release/benchmarks/bench_$(or $(BENCH),eager) $(ARGS)
 
 lint: ## check formatting, spelling, types and common mistakes
 	@$(PYTHON) scripts/setup.py --dev
