@@ -2,12 +2,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <burtorch/scalar/types.hpp>
+
+#include <concepts>
 #include <cstdint>
 
-// X(name in Python and NumPy, C++ type). Adding a line here is all it takes to offer another one.
+// X(name in Python, C++ type). Adding a line here is all it takes to offer another one.
 #define BURTORCH_DTYPES(X)                                                                         \
   X(float64, double)                                                                               \
-  X(float32, float)
+  X(float32, float)                                                                                \
+  BURTORCH_OTHER_DTYPES(X)
+
+// Those whose operations are compiled once for all (others.cpp) and not into every function of the
+// module: what they cost per operation does not matter as much as what they would cost to compile.
+#define BURTORCH_OTHER_DTYPES(X)                                                                   \
+  X(float16, burtorch::float16)                                                                    \
+  X(bfloat16, burtorch::bfloat16)                                                                  \
+  BURTORCH_QUAD_TYPES(X)                                                                           \
+  X(float32x8, burtorch::float32x8)                                                                \
+  X(float64x4, burtorch::float64x4)                                                                \
+  X(dual64, burtorch::dual64)
 
 namespace burtorch_python {
 
@@ -16,5 +30,12 @@ enum class DType : std::uint8_t {
   BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
 };
+
+template <class T> inline constexpr bool isOther = !std::floating_point<T>;
+
+// How many numbers stand in a node; they form the last axis of what NumPy sees.
+template <class T> inline constexpr std::size_t numbersIn = 1;
+template <class T, std::size_t N> inline constexpr std::size_t numbersIn<burtorch::simd<T, N>> = N;
+template <class T> inline constexpr std::size_t numbersIn<burtorch::dual<T>> = 2;
 
 } // namespace burtorch_python

@@ -21,6 +21,7 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   burtorch_python::addValue(module.ptr());
   burtorch_python::registerTape(module);
   burtorch_python::registerView(module);
+  burtorch_python::registerLossScale(module);
   auto viz = module.def_submodule("_viz", "The texts that burtorch.viz draws from.");
   burtorch_python::registerViz(viz);
 #if defined(__VERSION__)

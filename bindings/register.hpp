@@ -12,6 +12,7 @@ namespace burtorch_python {
 
 void registerTape(pybind11::module_& module);
 void registerView(pybind11::module_& module);
+void registerLossScale(pybind11::module_& module);
 void registerViz(pybind11::module_& module);
 
 } // namespace burtorch_python

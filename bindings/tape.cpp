@@ -1,6 +1,8 @@
 // bindings/tape.cpp — burtorch.Tape, marks and scopes, views, the current tape, scratch storage
 // SPDX-License-Identifier: MIT
+#include "others.hpp"
 #include "register.hpp"
+#include "scalars.hpp"
 #include "value.hpp"
 
 #include <pybind11/numpy.h>
@@ -136,11 +138,30 @@ private:
 
 // A NumPy array over one of the tape's columns. It owns a share of the memory: it stays valid when the
 // tape grows out of it or dies, though it then shows what was, not what is.
+// Where NumPy has no such type (bfloat16, float128) it is a copy in the next larger one it has, which
+// can't be written to.
 template <class T> py::array view(std::span<T> column) {
-  if (column.empty()) return py::array_t<T>(0);
-  SharedMemory::retain(column.data());
-  const py::capsule owner(column.data(), [](void* block) { SharedMemory::release(block, 0); });
-  return py::array_t<T>(static_cast<py::ssize_t>(column.size()), column.data(), owner);
+  const auto size = static_cast<py::ssize_t>(column.size());
+  if constexpr (std::same_as<T, bt::bfloat16> || isQuad<T>) {
+    using Wide = std::conditional_t<isQuad<T>, long double, float>;
+    py::array_t<Wide> copy(size);
+    for (py::ssize_t i = 0; i < size; ++i)
+      copy.mutable_data()[i] = static_cast<Wide>(column[static_cast<std::size_t>(i)]);
+    copy.attr("flags").attr("writeable") = false;
+    return copy;
+  } else {
+    using Number = typename NumberOf<T>::type;
+    const py::dtype type = [] {
+      if constexpr (std::same_as<T, bt::float16>) return py::dtype("float16");
+      else return py::dtype::of<Number>();
+    }();
+    std::vector<py::ssize_t> shape{size};
+    if constexpr (numbersIn<T> != 1) shape.push_back(static_cast<py::ssize_t>(numbersIn<T>));
+    if (column.empty()) return py::array(type, shape);
+    SharedMemory::retain(column.data());
+    const py::capsule owner(column.data(), [](void* block) { SharedMemory::release(block, 0); });
+    return py::array(type, shape, column.data(), owner);
+  }
 }
 
 template <class F> auto onTape(const F& f) {
@@ -172,7 +193,9 @@ void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
   visit(*value->tape, [&]<class T>(TapeOf<T>& t) {
     demandIdle(t);
     const auto v = value->as<T>();
-    if (reuse)
+    if constexpr (isOther<T>)
+      Others<T>::backwardWithScratch(v, scratch.order, scratch.leaves, scratch.stack, reuse);
+    else if (reuse)
       bt::backwardWithScratchStorage<bt::Reuse::orderAndLeaves>(v, scratch.order, scratch.leaves,
                                                                 scratch.stack);
     else bt::backwardWithScratchStorage(v, scratch.order, scratch.leaves, scratch.stack);

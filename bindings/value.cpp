@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "value.hpp"
 
+#include "others.hpp"
 #include "register.hpp"
+#include "scalars.hpp"
 #include "view.hpp"
 
 #include <burtorch/viz/graph.hpp>
@@ -52,10 +54,14 @@ void translateException() {
     throw;
   } catch (pybind11::error_already_set& error) {
     error.restore();
+  } catch (const pybind11::builtin_exception& error) {
+    error.set_error();
   } catch (const bt::Error& error) {
     PyErr_SetString(exceptionFor(error.kind()), error.what());
   } catch (const TapeIsBusy& error) {
     PyErr_SetString(errorBase, error.what());
+  } catch (const std::invalid_argument& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
@@ -208,14 +214,11 @@ PyObject* create(PyTypeObject*, PyObject* args, PyObject* keywords) {
                                    &name))
     return nullptr;
   return guarded([&]() -> PyObject* {
-    double number = 0;
-    if (!asNumber(data, number)) {
-      if (PyErr_Occurred()) return nullptr;
-      return typeError("Value() takes a number, not %.100s", data);
-    }
-    PyObject* const value = visit(currentTape(), [&]<class T>(TapeOf<T>& t) {
+    PyObject* const value = visit(currentTape(), [&]<class T>(TapeOf<T>& t) -> PyObject* {
+      T number;
+      if (!fromPython(data, "Value() takes", number)) return nullptr;
       t.prepare();
-      return newValue(t, typename TapeOf<T>::Value(t.tape, narrow<T>(number)));
+      return newValue(t, typename TapeOf<T>::Value(t.tape, number));
     });
     if (value != nullptr && name != Py_None && PyObject_SetAttrString(value, "name", name) != 0) {
       Py_DECREF(value);
@@ -264,7 +267,7 @@ template <class O> PyObject* unary(PyObject* x) {
   return guarded([&] {
     return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>& t) {
       t.prepare();
-      return newValue(t, bt::apply<O>(asValue(x)->template as<T>()));
+      return newValue(t, applied<O>(t, asValue(x)->template as<T>()));
     });
   });
 }
@@ -280,7 +283,7 @@ template <class O> PyObject* binary(PyObject* x, PyObject* y) {
       return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>& t) {
         t.prepare();
         return newValue(t,
-                        bt::apply<O>(asValue(x)->template as<T>(), asValue(y)->template as<T>()));
+                        applied<O>(t, asValue(x)->template as<T>(), asValue(y)->template as<T>()));
       });
     }
     double number = 0;
@@ -291,8 +294,8 @@ template <class O> PyObject* binary(PyObject* x, PyObject* y) {
     return visit(*asValue(isValue(x) ? x : y)->tape, [&]<class T>(TapeOf<T>& t) {
       t.prepare();
       if (isValue(x))
-        return newValue(t, bt::apply<O>(asValue(x)->template as<T>(), narrow<T>(number)));
-      return newValue(t, bt::apply<O>(narrow<T>(number), asValue(y)->template as<T>()));
+        return newValue(t, applied<O>(t, asValue(x)->template as<T>(), narrow<T>(number)));
+      return newValue(t, applied<O>(t, narrow<T>(number), asValue(y)->template as<T>()));
     });
   });
 }
@@ -319,7 +322,7 @@ PyObject* positive(PyObject* x) { // a new reference to the same
 }
 
 template <class T> double number(const typename TapeOf<T>::Value& v) {
-  return static_cast<double>(v.dataCopy());
+  return oneNumber(v.dataCopy());
 }
 
 PyObject* refuseFloat(PyObject*) {
@@ -371,12 +374,10 @@ template <class F> PyObject* withValue(PyObject* self, const F& f) {
 }
 
 PyObject* getData(PyObject* self, void*) {
-  return withValue(self,
-                   [](auto&, const auto& v) { return PyFloat_FromDouble(double(v.dataCopy())); });
+  return withValue(self, [](auto&, const auto& v) { return toPython(v.dataCopy()); });
 }
 PyObject* getGrad(PyObject* self, void*) {
-  return withValue(self,
-                   [](auto&, const auto& v) { return PyFloat_FromDouble(double(v.gradCopy())); });
+  return withValue(self, [](auto&, const auto& v) { return toPython(v.gradCopy()); });
 }
 
 template <bool isGrad> int setNumber(PyObject* self, PyObject* value, void*) {
@@ -385,16 +386,12 @@ template <bool isGrad> int setNumber(PyObject* self, PyObject* value, void*) {
                     "a Value always has data and grad; they can't be deleted");
     return -1;
   }
-  double x = 0;
-  if (!asNumber(value, x)) {
-    if (!PyErr_Occurred())
-      typeError(isGrad ? "grad is a number, not %.100s" : "data is a number, not %.100s", value);
-    return -1;
-  }
-  PyObject* const done = withValue(self, [&]<class T>(TapeOf<T>& t, const auto& v) {
+  PyObject* const done = withValue(self, [&]<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
+    T x;
+    if (!fromPython(value, isGrad ? "grad is" : "data is", x)) return nullptr;
     if (t.busy) throw TapeIsBusy();
-    if constexpr (isGrad) v.setGrad(narrow<T>(x));
-    else v.setData(narrow<T>(x));
+    if constexpr (isGrad) v.setGrad(x);
+    else v.setData(x);
     return Py_None;
   });
   return done == nullptr ? -1 : 0;
@@ -447,7 +444,7 @@ PyObject* getArgs(PyObject* self, void*) {
     for (const auto& argument : bt::viz::argumentsOf(t.tape, t.tape.records()[r]))
       if (argument.isNode)
         args.append(pybind11::reinterpret_steal<pybind11::object>(valueOf(t, argument.node)));
-      else args.append(double(argument.value));
+      else args.append(pybind11::reinterpret_steal<pybind11::object>(toPython(argument.value)));
     return pybind11::tuple(args).release().ptr();
   });
 }
@@ -503,8 +500,8 @@ PyObject* getTape(PyObject* self, void*) {
 
 PyObject* represent(PyObject* self) {
   return withValue(self, [](auto&, const auto& v) -> PyObject* {
-    PyObject* const data = PyFloat_FromDouble(double(v.dataCopy()));
-    PyObject* const grad = PyFloat_FromDouble(double(v.gradCopy()));
+    PyObject* const data = toPython(v.dataCopy());
+    PyObject* const grad = toPython(v.gradCopy());
     PyObject* const text =
         data && grad ? PyUnicode_FromFormat("Value(data=%R, grad=%R)", data, grad) : nullptr;
     Py_XDECREF(data);
@@ -530,20 +527,22 @@ PyObject* backwardOf(PyObject* self, PyObject*) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
     if (t.busy) throw TapeIsBusy();
     if (t.tape.records().size() < longSweep) {
-      bt::backwardReaching(v); // garbage may lie below
+      if constexpr (isOther<T>)
+        Others<T>::backward(
+            v, [] { return false; }, longSweep);
+      else bt::backwardReaching(v); // garbage may lie below
       Py_RETURN_NONE;
     }
     const typename TapeOf<T>::Busy busy(t);
     bool finished = false;
     {
       const pybind11::gil_scoped_release unlocked;
-      finished = bt::backwardUntil(
-          v,
-          [] {
-            const pybind11::gil_scoped_acquire locked;
-            return PyErr_CheckSignals() != 0;
-          },
-          longSweep);
+      const auto stop = [] {
+        const pybind11::gil_scoped_acquire locked;
+        return PyErr_CheckSignals() != 0;
+      };
+      if constexpr (isOther<T>) finished = Others<T>::backward(v, stop, longSweep);
+      else finished = bt::backwardUntil(v, stop, longSweep);
     }
     if (!finished) return nullptr;
     Py_RETURN_NONE;
@@ -635,8 +634,8 @@ template <class O> PyObject* clippedFunction(PyObject*, PyObject* const* args, P
   }
   return withValue(args[0], [&]<class T>(TapeOf<T>& t, const auto&) {
     t.prepare();
-    return newValue(t,
-                    bt::apply<O>(asValue(args[0])->template as<T>(), narrow<T>(lo), narrow<T>(hi)));
+    return newValue(
+        t, applied<O>(t, asValue(args[0])->template as<T>(), narrow<T>(lo), narrow<T>(hi)));
   });
 }
 
@@ -710,7 +709,7 @@ template <class F> PyObject* withOperands(PyObject* const* args, Py_ssize_t coun
 
 template <class O> PyObject* reduction(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return withOperands(args, count,
-                      [](auto& t, const auto& x) { return newValue(t, bt::apply<O>(x)); });
+                      [](auto& t, const auto& x) { return newValue(t, applied<O>(t, x)); });
 }
 
 PyObject* meanAndMeanSquares(PyObject*, PyObject* const* args, Py_ssize_t count) {
@@ -737,9 +736,9 @@ template <class O> PyObject* product(PyObject*, PyObject* const* args, Py_ssize_
   }
   return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
     if constexpr (O::hasBias)
-      return newValue(t, bt::apply<O>(x.template values<T>(), y.template values<T>(),
-                                      asValue(args[2])->template as<T>()));
-    else return newValue(t, bt::apply<O>(x.template values<T>(), y.template values<T>()));
+      return newValue(t, applied<O>(t, x.template values<T>(), y.template values<T>(),
+                                    asValue(args[2])->template as<T>()));
+    else return newValue(t, applied<O>(t, x.template values<T>(), y.template values<T>()));
   });
 }
 

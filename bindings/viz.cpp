@@ -48,7 +48,7 @@ template <class T, class F> auto onIdleTape(TapeOf<T>& t, const F& f) {
 template <class F> auto withRoot(const py::object& object, const F& f) {
   if (!isValue(object.ptr())) refuse("a Value", object);
   const auto* const value = reinterpret_cast<PyValue*>(object.ptr());
-  return visit(*value->tape, [&]<class T>(TapeOf<T>& t) {
+  return visitPlain(*value->tape, [&]<class T>(TapeOf<T>& t) {
     return onIdleTape(t, [&](auto&) { return f(value->as<T>()); });
   });
 }
@@ -59,7 +59,7 @@ template <class F> auto withRootOrTape(const py::object& object, const F& f) {
     if (!isValue(object.ptr())) refuse("a Value or a Tape", object);
     return withRoot(object, f);
   }
-  return visit(object.cast<AnyTape&>(), [&]<class T>(TapeOf<T>& t) {
+  return visitPlain(object.cast<AnyTape&>(), [&]<class T>(TapeOf<T>& t) {
     return onIdleTape(t, [&](const auto& tape) { return f(tape); });
   });
 }

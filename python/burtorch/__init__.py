@@ -36,6 +36,7 @@ except ImportError as _error:
     __all__ = ["__version__", "get_cmake_dir", "get_include"]
 else:
     from ._core import *  # noqa: F403
+    from .derivatives import hessian, hvp, jacobian, jvp
     from .transforms import GradientError, check_grad, grad, value_and_grad
 
     __all__ = [
@@ -45,6 +46,10 @@ else:
         "get_cmake_dir",
         "get_include",
         "grad",
+        "hessian",
+        "hvp",
+        "jacobian",
+        "jvp",
         "value_and_grad",
         *_core.__all__,
     ]

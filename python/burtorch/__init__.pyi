@@ -6,6 +6,10 @@ from ._core import *  # noqa: F403
 from ._paths import __version__ as __version__
 from ._paths import get_cmake_dir as get_cmake_dir
 from ._paths import get_include as get_include
+from .derivatives import hessian as hessian
+from .derivatives import hvp as hvp
+from .derivatives import jacobian as jacobian
+from .derivatives import jvp as jvp
 from .transforms import GradientError as GradientError
 from .transforms import check_grad as check_grad
 from .transforms import grad as grad
