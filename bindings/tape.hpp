@@ -185,6 +185,13 @@ template <class F> decltype(auto) visit(AnyTape& any, F&& f) {
   BURTORCH_UNREACHABLE();
 }
 
+// The same for what there is only on tapes of float64 and float32: views, pictures.
+template <class F> decltype(auto) visitPlain(AnyTape& any, F&& f) {
+  if (any.dtype == DType::float64) return f(static_cast<TapeOf<double>&>(any));
+  if (any.dtype == DType::float32) return f(static_cast<TapeOf<float>&>(any));
+  throw std::invalid_argument("views and pictures need a tape of dtype float64 or float32");
+}
+
 // The tape on which this thread's new Values begin.
 AnyTape& currentTape();
 void enterTape(AnyTape& tape);

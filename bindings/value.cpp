@@ -4,6 +4,7 @@
 
 #include "others.hpp"
 #include "register.hpp"
+#include "scalars.hpp"
 #include "view.hpp"
 #include "scalars.hpp"
 
@@ -60,6 +61,8 @@ void translateException() {
     PyErr_SetString(exceptionFor(error.kind()), error.what());
   } catch (const TapeIsBusy& error) {
     PyErr_SetString(errorBase, error.what());
+  } catch (const std::invalid_argument& error) {
+    PyErr_SetString(PyExc_ValueError, error.what());
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {

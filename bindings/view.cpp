@@ -23,13 +23,6 @@ namespace py = pybind11;
 
 namespace burtorch_python {
 
-// f(TapeOf<T>&) for the dtypes that the kernels are made for.
-template <class F> static decltype(auto) visitFloats(AnyTape& any, F&& f) {
-  if (any.dtype == DType::float64) return f(static_cast<TapeOf<double>&>(any));
-  if (any.dtype == DType::float32) return f(static_cast<TapeOf<float>&>(any));
-  throw py::type_error("a View is of float64 or float32 numbers; the tape is of others");
-}
-
 // ---- life of a View -------------------------------------------------------------------------------
 
 template <class T>
@@ -46,7 +39,7 @@ PyView::~PyView() {
   views[slot_] = views.back();
   views[slot_]->slot_ = slot_;
   views.pop_back();
-  visitFloats(*tape, [&]<class T>(TapeOf<T>& t) {
+  visitPlain(*tape, [&]<class T>(TapeOf<T>& t) {
     const auto v = as<T>();
     if (v.size() != 0 && v.isAlive()) t.removeView(lastNodeOf(v));
   });
@@ -65,7 +58,7 @@ template <class T> py::object valueObject(TapeOf<T>& t, const typename TapeOf<T>
 
 // f(tape, view) of a View's dtype.
 template <class F> decltype(auto) with(const PyView& view, const F& f) {
-  return visitFloats(*view.tape, [&]<class T>(TapeOf<T>& t) { return f(t, view.as<T>()); });
+  return visitPlain(*view.tape, [&]<class T>(TapeOf<T>& t) { return f(t, view.as<T>()); });
 }
 
 void demandIdle(const AnyTape& tape) {
@@ -74,14 +67,14 @@ void demandIdle(const AnyTape& tape) {
 
 // A new view f<T>() on a tape. The operands' handles are to be read inside f: they may move before.
 template <class F> py::object append(AnyTape& tape, int dimensions, const F& f) {
-  return visitFloats(tape, [&]<class T>(TapeOf<T>& t) -> py::object {
+  return visitPlain(tape, [&]<class T>(TapeOf<T>& t) -> py::object {
     t.prepare();
     return newView(t, f.template operator()<T>(), dimensions);
   });
 }
 // The same for a Value.
 template <class F> py::object appendValue(AnyTape& tape, const F& f) {
-  return visitFloats(tape, [&]<class T>(TapeOf<T>& t) -> py::object {
+  return visitPlain(tape, [&]<class T>(TapeOf<T>& t) -> py::object {
     t.prepare();
     const bt::TapeScope<typename TapeOf<T>::Tape> scope(t.tape); // for operands that are empty
     return valueObject(t, f.template operator()<T>());
@@ -163,7 +156,7 @@ template <bool isGrad> void assign(const PyView& view, const py::object& numbers
 
 // Leaves on a tape.
 py::object leaves(AnyTape& tape, const py::handle& data) {
-  return visitFloats(tape, [&]<class T>(TapeOf<T>& t) {
+  return visitPlain(tape, [&]<class T>(TapeOf<T>& t) {
     const auto array = numbersOf<T>(data);
     const auto shape = shapeOf(array);
     if (shape.size() != 1 && shape.size() != 2)

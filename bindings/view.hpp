@@ -4,8 +4,6 @@
 
 #include "tape.hpp"
 
-#include <pybind11/pybind11.h>
-
 #include <burtorch/view.hpp>
 
 #include <Python.h>
@@ -16,19 +14,6 @@
 #include <type_traits>
 
 namespace burtorch_python {
-
-// Calls f(TapeOf<T>&) for the dtypes that views compute with.
-template <class F> decltype(auto) visitFloats(AnyTape& any, F&& f) {
-  switch (any.dtype) {
-#define BURTORCH_DTYPE(name, type)                                                                 \
-  case DType::name:                                                                                \
-    return f(static_cast<TapeOf<type>&>(any));
-    BURTORCH_FLOAT_DTYPES(BURTORCH_DTYPE)
-#undef BURTORCH_DTYPE
-  default:
-    throw pybind11::type_error("views are for tapes of dtype float64 or float32");
-  }
-}
 
 template <class T> using ViewOf = bt::View<T, SharedMemory>;
 

@@ -45,16 +45,11 @@ template <class T, class F> auto onIdleTape(TapeOf<T>& t, const F& f) {
                        Py_TYPE(object.ptr())->tp_name);
 }
 
-[[noreturn]] void refuseDType() {
-  throw py::type_error("pictures are of tapes of dtype float64 or float32");
-}
-
 template <class F> auto withRoot(const py::object& object, const F& f) {
   if (!isValue(object.ptr())) refuse("a Value", object);
   const auto* const value = reinterpret_cast<PyValue*>(object.ptr());
-  return visit(*value->tape, [&]<class T>(TapeOf<T>& t) -> decltype(f(value->as<double>())) {
-    if constexpr (isOther<T>) refuseDType();
-    else return onIdleTape(t, [&](auto&) { return f(value->as<T>()); });
+  return visitPlain(*value->tape, [&]<class T>(TapeOf<T>& t) {
+    return onIdleTape(t, [&](auto&) { return f(value->as<T>()); });
   });
 }
 
@@ -64,10 +59,8 @@ template <class F> auto withRootOrTape(const py::object& object, const F& f) {
     if (!isValue(object.ptr())) refuse("a Value or a Tape", object);
     return withRoot(object, f);
   }
-  using Result = decltype(f(std::declval<const TapeOf<double>::Tape&>()));
-  return visit(object.cast<AnyTape&>(), [&]<class T>(TapeOf<T>& t) -> Result {
-    if constexpr (isOther<T>) refuseDType();
-    else return onIdleTape(t, [&](const auto& tape) { return f(tape); });
+  return visitPlain(object.cast<AnyTape&>(), [&]<class T>(TapeOf<T>& t) {
+    return onIdleTape(t, [&](const auto& tape) { return f(tape); });
   });
 }
 

@@ -140,7 +140,7 @@ def test_scratch_storage_on_other_dtypes() -> None:
 
 
 def test_pictures_say_what_they_show() -> None:
-    with bt.Tape("float32x8"), pytest.raises(TypeError, match="float64 or float32"):
+    with bt.Tape("float32x8"), pytest.raises(ValueError, match="float64 or float32"):
         bt.viz.dot(bt.Value(1.0))
 
 

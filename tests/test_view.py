@@ -479,6 +479,6 @@ def test_schemes_by_name() -> None:
 
 
 def test_views_are_of_the_dtypes_that_the_kernels_are_made_for() -> None:
-    wrong = pytest.raises(TypeError, match="a View is of float64 or float32 numbers")
+    wrong = pytest.raises(ValueError, match="need a tape of dtype float64 or float32")
     with bt.Tape("float16"), wrong:
         bt.vector([1.0])
