@@ -9,24 +9,9 @@
 
 // X(name in Python, C++ type). Adding a line here is all it takes to offer another one.
 #define BURTORCH_DTYPES(X)                                                                         \
-  BURTORCH_FLOAT_DTYPES(X)                                                                         \
-  BURTORCH_OTHER_DTYPES(X)
-
-// Those that views and models compute with.
-#define BURTORCH_FLOAT_DTYPES(X)                                                                   \
   X(float64, double)                                                                               \
   X(float32, float)                                                                                \
   BURTORCH_OTHER_DTYPES(X)
-
-// Those whose operations are compiled once for all (others.cpp) and not into every function of the
-// module: what they cost per operation does not matter as much as what they would cost to compile.
-#define BURTORCH_OTHER_DTYPES(X)                                                                   \
-  X(float16, burtorch::float16)                                                                    \
-  X(bfloat16, burtorch::bfloat16)                                                                  \
-  BURTORCH_QUAD_TYPES(X)                                                                           \
-  X(float32x8, burtorch::float32x8)                                                                \
-  X(float64x4, burtorch::float64x4)                                                                \
-  X(dual64, burtorch::dual64)
 
 // Those whose operations are compiled once for all (others.cpp) and not into every function of the
 // module: what they cost per operation does not matter as much as what they would cost to compile.
