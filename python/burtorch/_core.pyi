@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, final, overload
+from typing import Any, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,10 +21,18 @@ class CapacityError(Error, MemoryError): ...
 @final
 class Value:
     # Arrays where a node holds several numbers (dtypes float32x8, float64x4, dual64), else floats.
-    data: Any
-    grad: Any
+    @property
+    def data(self) -> Any: ...
+    @data.setter
+    def data(self, number: _Number | NDArray[Any] | Sequence[float], /) -> None: ...
+    @property
+    def grad(self) -> Any: ...
+    @grad.setter
+    def grad(self, number: _Number | NDArray[Any] | Sequence[float], /) -> None: ...
     name: str | None
-    def __new__(cls, data: _Number | ArrayLike, name: str | None = None) -> Value: ...
+    def __new__(
+        cls, data: _Number | NDArray[Any] | Sequence[float], name: str | None = None
+    ) -> Value: ...
     @property
     def index(self) -> int: ...
     @property
@@ -621,7 +629,8 @@ def hypot(x: _Number, y: _Number, /) -> float: ...
 _models: Any
 _optim: Any
 
-class _viz:  # noqa: N801  a module inside the module
+@type_check_only
+class _Viz:  # a module inside the module
     @staticmethod
     def graph_json(
         root: Value,
@@ -684,3 +693,5 @@ class _viz:  # noqa: N801  a module inside the module
         row_labels: list[str],
         column_labels: list[str],
     ) -> str: ...
+
+_viz: _Viz

@@ -7,13 +7,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import graphviz  # type: ignore[import-untyped]
 
 from .._core import Error, Tape, Value, _viz
 from ._errors import DrawingError, MissingToolError, TooLargeError
-
-if TYPE_CHECKING:
-    import graphviz  # type: ignore[import-untyped]
 
 FIELDS = ("label", "operation", "value", "gradient", "index")
 # The layout takes more than linear time: seconds here, hours for ten times as many.
@@ -62,8 +61,6 @@ def graph(
 
     More than `limit` nodes are refused; the other options are those of dot().
     """
-    import graphviz
-
     return graphviz.Source(_drawable(root, title, limit, options))
 
 
@@ -122,8 +119,6 @@ def _drawable(root: Value | Tape, title: str, limit: int | None, options: dict[s
 
 
 def _render(text: str, kind: str) -> bytes:
-    import graphviz
-
     try:
         return bytes(graphviz.Source(text).pipe(format=kind))
     except graphviz.ExecutableNotFound as error:
