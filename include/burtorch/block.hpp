@@ -40,8 +40,7 @@ namespace detail {
 template <class T, class Index> class BlockDescription {
 public:
   using Methods = BlockMethods<T, Index>;
-  static constexpr std::size_t pointerWords =
-      (sizeof(const Methods*) + sizeof(Index) - 1) / sizeof(Index);
+  static constexpr std::size_t pointerWords = (sizeof(void*) + sizeof(Index) - 1) / sizeof(Index);
   static constexpr std::size_t headWords = pointerWords + 4;
   static constexpr std::size_t wordsFor(std::size_t views, std::size_t parameters) {
     return headWords + 3 * views + parameters;
@@ -52,7 +51,7 @@ public:
   void write(const Methods& methods, std::size_t views, std::size_t parameters,
              std::size_t constantsPlace, std::size_t constants) const {
     const Methods* const pointer = &methods;
-    std::memcpy(words_, &pointer, sizeof(pointer));
+    std::memcpy(words_, &pointer, sizeof(void*));
     words_[pointerWords] = static_cast<Index>(wordsFor(views, parameters));
     words_[pointerWords + 1] = static_cast<Index>(views);
     words_[pointerWords + 2] = static_cast<Index>(constantsPlace);
@@ -61,7 +60,7 @@ public:
 
   const Methods& methods() const {
     const Methods* pointer;
-    std::memcpy(&pointer, words_, sizeof(pointer));
+    std::memcpy(&pointer, words_, sizeof(void*));
     return *pointer;
   }
   std::size_t size() const { return words_[pointerWords]; }
