@@ -634,6 +634,11 @@ void registerView(py::module_& module) {
              return py::reinterpret_steal<py::object>(PySeqIter_New(view.ptr()));
            })
       .def("__repr__", &represent)
+      .def("_repr_mimebundle_",
+           [](const py::object& self, const py::args& args, const py::kwargs& keywords) {
+             return py::reinterpret_steal<py::object>(
+                 notebookDisplay(self.ptr(), args.ptr(), keywords.ptr()));
+           })
       .def(
           "__array__",
           [](const PyView& view, const py::object& dtype, const py::object& copy) -> py::object {

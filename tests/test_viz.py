@@ -475,3 +475,43 @@ def test_the_pictures_of_the_readme_are_there() -> None:
     assert set(shown) == {"tiny", "small"}
     for name in shown:
         assert nodes_of((ROOT / "docs" / f"{name}.svg").read_bytes())
+
+
+# ---- views, layers and models ---------------------------------------------------------------------
+
+
+def boxes(svg: str) -> int:
+    return [element.get("class") for element in ET.fromstring(svg).iter()].count("node")
+
+
+@needs_graphviz
+def test_a_view_is_drawn_with_its_block_as_one_box() -> None:
+    with bt.Tape():
+        w, x = bt.matrix([[1.0, 2.0], [3.0, 4.0]], "w"), bt.vector([1.0, -1.0])
+        y = bt.tanh(w @ x)
+        shown = y._repr_mimebundle_()
+        assert boxes(shown["image/svg+xml"]) == 4  # w, x, the product, tanh
+        assert "View" in shown["text/plain"]
+        assert "affine" in bt.viz.dot(y)
+        expanded = bt.viz.dot(y, expand_blocks=True)
+        assert expanded.count(" [label=<") == 9  # the root alone of the last block
+        assert bt.vector([])._repr_mimebundle_().keys() == {"text/plain"}
+
+
+@needs_graphviz
+@pytest.mark.parametrize("make", [lambda: bt.nn.MLP([2, 3, 1]), lambda: bt.nn.CharMLP(hidden=4)])
+def test_layers_and_models_show_their_parts(make: Any) -> None:
+    with bt.Tape():
+        model = make()
+        shown = model._repr_mimebundle_()
+        parts = {name.rpartition(".")[0] for name in model.state_dict()}
+        assert boxes(shown["image/svg+xml"]) == len(parts)
+        assert shown["text/plain"] == repr(model)
+        for part in parts:
+            assert f"<B>{part}</B>" in bt.viz.model_dot(model)
+
+
+def test_a_large_model_is_shown_in_part() -> None:
+    text = bt.viz.model_dot(bt.nn.GPT())
+    assert "more" in text
+    assert text.count("label=<") == 40

@@ -108,6 +108,9 @@ class Random:
 
 class View:
     __array_ufunc__: None
+    def _repr_mimebundle_(
+        self, include: Iterable[str] | None = None, exclude: Iterable[str] | None = None
+    ) -> dict[str, str]: ...
     name: str | None
     @property
     def data(self) -> NDArray[Any]: ...

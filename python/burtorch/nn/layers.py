@@ -43,6 +43,11 @@ def activation(name: str) -> Callable[[Any], Any]:
 class Module:
     """What all layers have: named parameters, which can be stored, loaded and cleared."""
 
+    def __repr__(self) -> str:
+        shapes = [f"{name} {tuple(view.shape)}" for name, view in self.named_parameters()]
+        more = ", …" if len(shapes) > 4 else ""
+        return f"{type(self).__name__}({', '.join(shapes[:4])}{more})"
+
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         """Yield the parameters and the layers this one is made of, with their names."""
         raise NotImplementedError
@@ -54,6 +59,11 @@ class Module:
                 yield from part.named_parameters(f"{prefix}{name}.")
             else:
                 yield prefix + name, part
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ..viz import model_mimebundle
+
+        return model_mimebundle(self, include, exclude)
 
     def parameters(self) -> list[bt.View]:
         """Return all parameters."""

@@ -57,6 +57,11 @@ class _Model:
         config = ", ".join(f"{name}={value}" for name, value in self.config.items())
         return f"{type(self).__name__}({config}, dtype='{self.dtype}')"
 
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ..viz import model_mimebundle
+
+        return model_mimebundle(self, include, exclude)
+
     @property
     def dtype(self) -> str:
         """float32 or float64."""

@@ -9,7 +9,7 @@
 >>> bt.viz.save(g, "g.svg")  # doctest: +SKIP
 >>> bt.viz.run_script(bt.viz.plot_script(bt.tanh, -3, 3), "tanh.png")  # doctest: +SKIP
 
-In a notebook a Value shows itself.
+In a notebook Values, Views, tapes, layers and models show themselves.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ._errors import DrawingError, MissingToolError, TooLargeError
 from ._graph import FIELDS, dot, graph, mimebundle, save
 from ._html import html, save_html
 from ._live import Live, live
+from ._model import model_dot, model_mimebundle
 from ._script import (
     gradient_histogram,
     heatmap_basic_script,
@@ -46,6 +47,8 @@ __all__ = [
     "live",
     "loss_curve",
     "mimebundle",
+    "model_dot",
+    "model_mimebundle",
     "parameter_heatmap",
     "plot_script",
     "run_script",

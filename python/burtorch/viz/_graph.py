@@ -1,17 +1,17 @@
 # python/burtorch/viz/_graph.py — graphs as DOT text, as pictures, and in notebooks
 # SPDX-License-Identifier: MIT
-"""The graph of a Value, or everything on a tape."""
+"""The graph of a Value or a View, or everything on a tape."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import graphviz  # type: ignore[import-untyped]
 
-from .._core import Error, Tape, Value, _viz
+from .._core import Error, Tape, Value, View, _viz
 from ._errors import DrawingError, MissingToolError, TooLargeError
 
 FIELDS = ("label", "operation", "value", "gradient", "index")
@@ -21,7 +21,7 @@ IN_NOTEBOOKS = 150
 
 
 def dot(
-    root: Value | Tape,
+    root: Value | View | Tape,
     title: str = "",
     *,
     depth: int | None = None,
@@ -42,7 +42,7 @@ def dot(
     """
     wanted = list(fields)
     return _viz.dot(
-        root,
+        _last(root),
         title,
         depth,
         max_nodes,
@@ -55,7 +55,7 @@ def dot(
 
 
 def graph(
-    root: Value | Tape, title: str = "", *, limit: int | None = LIMIT, **options: Any
+    root: Value | View | Tape, title: str = "", *, limit: int | None = LIMIT, **options: Any
 ) -> graphviz.Source:
     """Return the graph as a graphviz.Source, which notebooks show and `.view()` opens.
 
@@ -65,7 +65,7 @@ def graph(
 
 
 def save(
-    root: Value | Tape,
+    root: Value | View | Tape,
     path: str | os.PathLike[str],
     title: str = "",
     *,
@@ -89,23 +89,48 @@ def save(
 
 
 def mimebundle(
-    root: Value | Tape,
+    root: Value | View | Tape,
     include: Iterable[str] | None = None,
     exclude: Iterable[str] | None = None,
 ) -> dict[str, str]:
     """Return what a notebook shows: text, and a picture if one can be drawn."""
-    bundle = {"text/plain": repr(root)}
+
+    def draw() -> str:
+        shown = _last(root)
+        few = bool(_viz.node_count(shown, None, IN_NOTEBOOKS))
+        return dot(shown, max_nodes=IN_NOTEBOOKS) if few else ""
+
+    return bundle_of(repr(root), draw, include, exclude)
+
+
+def bundle_of(
+    text: str,
+    draw: Callable[[], str],
+    include: Iterable[str] | None,
+    exclude: Iterable[str] | None,
+) -> dict[str, str]:
+    """Return text and, if draw() gives DOT text and Graphviz is there, the picture of it."""
+    bundle = {"text/plain": text}
     try:
-        if _viz.node_count(root, None, IN_NOTEBOOKS):
-            svg = _render(dot(root, max_nodes=IN_NOTEBOOKS), "svg")
-            bundle["image/svg+xml"] = svg.decode("utf-8")
-    except (DrawingError, Error):
-        pass  # no Graphviz, or a Value that was rewound: the text says what there is to say
+        if drawn := draw():
+            bundle["image/svg+xml"] = _render(drawn, "svg").decode("utf-8")
+    except (DrawingError, Error, IndexError):
+        pass  # no Graphviz, or what was rewound or is empty: the text says what there is to say
     wanted = set(bundle if include is None else include) - set(exclude or ())
     return {kind: data for kind, data in bundle.items() if kind in wanted}
 
 
-def _drawable(root: Value | Tape, title: str, limit: int | None, options: dict[str, Any]) -> str:
+def _last(root: Value | View | Tape) -> Value | Tape:
+    """Return the root itself, or the newest element of a View: its block is drawn as one box."""
+    while isinstance(root, View):
+        root = root[len(root) - 1]
+    return root
+
+
+def _drawable(
+    root: Value | View | Tape, title: str, limit: int | None, options: dict[str, Any]
+) -> str:
+    root = _last(root)
     text = dot(root, title, **options)
     limits = (options.get("depth"), options.get("max_nodes"), options.get("expand_blocks", False))
     count = _viz.node_count(root, *limits)
