@@ -203,6 +203,7 @@ enum class Kind { leaf, unary, binary, clipped, reduction, product };
 Kind kindOf(Op op) {
   switch (op) {
   case Op::eLeaf:
+  case Op::eBlock: // none of these graphs has one
     return Kind::leaf;
 #define CASE(Name, function) case Op::e##Name:
     BURTORCH_UNARY_OPERATIONS(CASE) return Kind::unary;
