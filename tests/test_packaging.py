@@ -123,12 +123,14 @@ def test_wheel_holds_what_is_needed_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    expected = files_of(PACKAGE.parent, "*.py", "*.pyi") | {"burtorch/py.typed"}
+    expected = files_of(PACKAGE.parent, "*.py", "*.pyi", "*.html") | {"burtorch/py.typed"}
     expected |= {f"burtorch/include/{name}" for name in HEADERS}
     expected |= {f"burtorch/{module}{suffix}" for module in ("_cpu", "_core_baseline")}
     names = ("Config", "ConfigVersion", "Targets")
     expected |= {f"burtorch/share/cmake/burtorch/burtorch{name}.cmake" for name in names}
     expected |= {"burtorch/share/pkgconfig/burtorch.pc"}
+    debuggers = files_of(ROOT / "share" / "burtorch", "*.py", "*.natvis")
+    expected |= {f"burtorch/share/burtorch/{name}" for name in debuggers}
     info = {name for name in contents if name.split("/")[0].endswith(".dist-info")}
     assert set(contents) - info == expected
     assert any(name.endswith("LICENSE") for name in info)
