@@ -121,7 +121,7 @@ void heading(const char* title) {
 
 void charMLP(std::size_t batch) {
   heading(("CharMLP, batch " + std::to_string(batch)).c_str());
-  for (const std::size_t e : {4, 16, 32, 64, 128, 512, 1024}) {
+  for (const std::size_t e : {4u, 16u, 32u, 64u, 128u, 512u, 1024u}) {
     products(batch, e, 1024);
     products(batch, 27, e);
   }
@@ -190,9 +190,9 @@ int main(int argc, char** argv) {
              return title.find(part) != std::string::npos;
            });
   };
-  for (const std::size_t batch : {1, 8, 16, 27, 32, 64})
+  for (const std::size_t batch : {1u, 8u, 16u, 27u, 32u, 64u})
     if (wanted("mlp" + std::to_string(batch))) charMLP(batch);
-  for (const std::size_t samples : {1, 2, 4, 8, 16})
+  for (const std::size_t samples : {1u, 2u, 4u, 8u, 16u})
     if (wanted("gpt" + std::to_string(samples))) gpt(samples);
   if (wanted("others")) others();
 }
