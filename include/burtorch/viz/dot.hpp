@@ -126,7 +126,9 @@ std::string dotLabel(const Graph<TapeType>& graph, const Node& node, const DotOp
     label.head("<FONT POINT-SIZE=\"13\">" + htmlText(graph.tape.namesOf(node.record).symbol) +
                "</FONT>");
   if (node.count != 1)
-    label.head("<FONT POINT-SIZE=\"9\">× " + std::to_string(node.count) + "</FONT>");
+    label.head(std::string("<FONT POINT-SIZE=\"9\">× ")
+                   .append(std::to_string(node.count))
+                   .append("</FONT>"));
   if (has(options.fields, Fields::index)) label.corner(node.index);
   if (has(options.fields, Fields::value))
     label.row("value", rangeText(graph.tape.values(), node, options.digits));
@@ -148,8 +150,8 @@ void appendBoxes(std::string& out, const Graph<TapeType>& graph, const Node& nod
     end = from == nullptr ? 0 : from->index + from->count;
     if (std::ranges::find(drawn, from) != drawn.end()) return;
     drawn.push_back(from);
-    out.append("  ").append(from == nullptr ? "more" : "n" + std::to_string(from->index));
-    out.append(to).append(from == nullptr ? " [style=dashed]\n" : "\n");
+    if (from == nullptr) out.append("  more").append(to).append(" [style=dashed]\n");
+    else out.append("  n").append(std::to_string(from->index)).append(to).append("\n");
   });
 }
 
