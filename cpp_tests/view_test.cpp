@@ -240,7 +240,9 @@ TEST_CASE("view: collect keeps whole blocks with all they need") {
   backward(one);
   View64 first = View64::at(tape, 0, 1, 1);
   CHECK(first.gradCopy()[0] != 0);
+#if BURTORCH_CHECKS
   CHECK(errorOf([&] { tape.collect(unused); }).kind() == ErrorKind::staleHandle);
+#endif
 }
 
 TEST_CASE("view: collect takes views of nothing, and the same view twice") {
