@@ -216,7 +216,7 @@ TEST_CASE("view: collect keeps whole blocks with all they need") {
   for (int i = 0; i < 19; ++i) junk = junk * 2.0;
   Network network(tape);
   junk = junk + network.loss;
-  View64 unused = softmax(network.x);
+  [[maybe_unused]] View64 unused = softmax(network.x);
   backward(network.loss);
   const Numbers w = gradsOf(network.w), hidden = gradsOf(network.hidden);
   const Numbers values = numbersOf(network.logits);
