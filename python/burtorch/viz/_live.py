@@ -11,9 +11,9 @@ pipe. The rules that follow from "never disturb the training":
 - Of very fast steps only some are looked at, about 32 per interval; the others cost one comparison.
 - The viewer may be closed by the user, crash, or hang; the training goes on. After a crash one line
   says why, and the view continues as text.
-- The viewer has a session of its own: Ctrl-C stops the training, not the picture of it. It ends
-  when the pipe does, so it outlives no run that was killed, except for a window, which stays until
-  it is closed.
+- The viewer is not in the terminal's process group: Ctrl-C stops the training, not the picture of
+  it. It ends when the pipe does, so it outlives no run that was killed, except for a window, which
+  stays until it is closed.
 - After a fork only the parent feeds the view: the child lets go of the pipe at once.
 """
 
