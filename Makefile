@@ -3,9 +3,9 @@
 PYTHON ?= python3
 JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
 BIN := $(CURDIR)/.venv/bin
-# Only what this machine can run is compiled; wheels have all.
-has = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo "$(2)")
-ISAS ?= baseline$(call has,avx2,;avx2)$(call has,avx512vl,;avx512)
+# Only the best that this machine can run is compiled; wheels have all.
+has = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo $(2))
+ISAS ?= $(lastword baseline $(call has,avx2,avx2) $(call has,avx512vl,avx512))
 # Tools come from .venv, the compiler is the one that setup.py found or installed.
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')

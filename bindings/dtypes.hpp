@@ -10,12 +10,12 @@
 // X(name in Python, C++ type). Adding a line here is all it takes to offer another one.
 #define BURTORCH_DTYPES(X)                                                                         \
   X(float64, double)                                                                               \
-  X(float32, float)                                                                                \
   BURTORCH_OTHER_DTYPES(X)
 
 // Those whose operations are compiled once for all (others.cpp) and not into every function of the
 // module: what they cost per operation does not matter as much as what they would cost to compile.
 #define BURTORCH_OTHER_DTYPES(X)                                                                   \
+  X(float32, float)                                                                                \
   X(float16, burtorch::float16)                                                                    \
   X(bfloat16, burtorch::bfloat16)                                                                  \
   BURTORCH_QUAD_TYPES(X)                                                                           \
@@ -31,7 +31,7 @@ enum class DType : std::uint8_t {
 #undef BURTORCH_DTYPE
 };
 
-template <class T> inline constexpr bool isOther = !std::floating_point<T>;
+template <class T> inline constexpr bool isOther = !std::same_as<T, double>;
 
 // How many numbers stand in a node; they form the last axis of what NumPy sees.
 template <class T> inline constexpr std::size_t numbersIn = 1;

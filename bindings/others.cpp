@@ -1,4 +1,4 @@
-// bindings/others.cpp — every operation on the dtypes besides float64 and float32
+// bindings/others.cpp — every operation on every dtype, where speed does not matter
 // SPDX-License-Identifier: MIT
 //
 // Nothing is forced to be inlined in this file: it would take minutes, and Python is slower anyway.
@@ -47,6 +47,11 @@ auto Others<T>::apply(bt::Op op, const Values& x, const Values& y, const V& bias
   return applyCode<V>(op, x, y, bias);
 }
 
+template <class T> auto Others<T>::meanAndMeanSquares(const Values& x) -> std::pair<V, V> {
+  const auto [mean, meanSquares] = bt::reduceMeanAndMeanSquares(x);
+  return {mean, meanSquares};
+}
+
 template <class T> bool Others<T>::backward(const V& root, bool (*stop)(), std::size_t every) {
   return bt::backwardUntil(root, stop, every);
 }
@@ -59,7 +64,7 @@ void Others<T>::backwardWithScratch(const V& root, Indices& order, Indices& leav
 }
 
 #define BURTORCH_DTYPE(name, type) template struct Others<type>;
-BURTORCH_OTHER_DTYPES(BURTORCH_DTYPE)
+BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
 
 } // namespace burtorch_python

@@ -1,15 +1,16 @@
-// bindings/others.hpp — operations on the dtypes that are compiled once for all
+// bindings/others.hpp — operations on any dtype, compiled once for all
 // SPDX-License-Identifier: MIT
 #pragma once
 
 #include "tape.hpp"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace burtorch_python {
 
-// The operation is an argument here, not a type; defined in others.cpp for BURTORCH_OTHER_DTYPES.
+// The operation is an argument here, not a type.
 template <class T> struct Others {
   using V = typename TapeOf<T>::Value;
   using Values = std::vector<V>;
@@ -23,17 +24,25 @@ template <class T> struct Others {
   static V apply(bt::Op op, const Values& x);
   static V apply(bt::Op op, const Values& x, const Values& y);
   static V apply(bt::Op op, const Values& x, const Values& y, const V& bias);
+  static std::pair<V, V> meanAndMeanSquares(const Values& x);
 
   static bool backward(const V& root, bool (*stop)(), std::size_t every);
   static void backwardWithScratch(const V& root, Indices& order, Indices& leaves, Indices& stack,
                                   bool reuse);
 };
 
-// bt::apply for any dtype.
-template <class O, class T, class... X>
-typename TapeOf<T>::Value applied(TapeOf<T>&, const X&... x) {
-  if constexpr (isOther<T>) return Others<T>::apply(bt::op::Entry<O>::code, x...);
-  else return bt::apply<O>(x...);
+// Calls f(TapeOf<T>&) for the dtype of a tape that is not of float64.
+template <class F> decltype(auto) visitOther(AnyTape& any, F&& f) {
+  switch (any.dtype) {
+#define BURTORCH_DTYPE(name, type)                                                                 \
+  case DType::name:                                                                                \
+    return f(static_cast<TapeOf<type>&>(any));
+    BURTORCH_OTHER_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  case DType::float64:
+    break;
+  }
+  BURTORCH_UNREACHABLE();
 }
 
 } // namespace burtorch_python

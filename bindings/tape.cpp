@@ -4,6 +4,7 @@
 #include "register.hpp"
 #include "scalars.hpp"
 #include "value.hpp"
+#include "view.hpp"
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -76,6 +77,44 @@ void leaveTape(AnyTape& tape) {
     throw std::runtime_error("tapes must be left in the reverse of the order they were entered");
   stack.pop_back();
 }
+
+// ---- compaction -----------------------------------------------------------------------------------
+
+template <class T> void TapeOf<T>::collect() {
+  if (busy) throw TapeIsBusy();
+  std::vector<Value> handles;
+  std::vector<PyValue*> owners;
+  handles.reserve(live.size());
+  owners.reserve(live.size());
+  for (PyValue* value : live) {
+    const Value v = value->as<T>();
+    if (!v.isAlive()) continue; // rewound: nothing to keep, and it goes on raising
+    handles.push_back(v);
+    owners.push_back(value);
+  }
+  std::vector<ViewOf<T>> viewHandles;
+  std::vector<PyView*> viewOwners;
+  for (PyView* view : views) {
+    const ViewOf<T> v = view->as<T>();
+    if (!v.isAlive()) continue;
+    viewHandles.push_back(v);
+    viewOwners.push_back(view);
+  }
+  tape.collect(handles, viewHandles);
+  forgetValuesFrom(0);
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    owners[i]->set(handles[i]);
+    addValue(handles[i].sysGetRawNodeIndex());
+  }
+  for (std::size_t i = 0; i < viewOwners.size(); ++i) {
+    viewOwners[i]->set(viewHandles[i]);
+    if (viewHandles[i].size() != 0) addValue(lastNodeOf(viewHandles[i]));
+  }
+}
+
+#define BURTORCH_DTYPE(name, type) template void TapeOf<type>::collect();
+BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
 
 // ---- marks and views ------------------------------------------------------------------------------
 

@@ -6,9 +6,6 @@
 #include "register.hpp"
 #include "scalars.hpp"
 #include "view.hpp"
-#include "scalars.hpp"
-
-#include <burtorch/viz/graph.hpp>
 
 #include <pybind11/pybind11.h>
 
@@ -43,12 +40,23 @@ PyObject* exceptionFor(bt::ErrorKind kind) {
   return PyExc_ValueError;
 }
 
+} // namespace
+
 PyObject* typeError(const char* format, PyObject* object) {
   PyErr_Format(PyExc_TypeError, format, Py_TYPE(object)->tp_name);
   return nullptr;
 }
 
-} // namespace
+PyObject* differentTapes() {
+  PyErr_SetString(tapesError, "the operands live on two different tapes");
+  return nullptr;
+}
+
+bool checkCount(Py_ssize_t got, Py_ssize_t want) {
+  if (got == want) return true;
+  PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", want, got);
+  return false;
+}
 
 void translateException() {
   try {
@@ -164,45 +172,7 @@ template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>:
 BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
 
-template <class T> void TapeOf<T>::collect() {
-  if (busy) throw TapeIsBusy();
-  std::vector<Value> handles;
-  std::vector<PyValue*> owners;
-  handles.reserve(live.size());
-  owners.reserve(live.size());
-  for (PyValue* value : live) {
-    const Value v = value->as<T>();
-    if (!v.isAlive()) continue; // rewound: nothing to keep, and it goes on raising
-    handles.push_back(v);
-    owners.push_back(value);
-  }
-  std::vector<ViewOf<T>> viewHandles;
-  std::vector<PyView*> viewOwners;
-  for (PyView* view : views) {
-    const ViewOf<T> v = view->as<T>();
-    if (!v.isAlive()) continue;
-    viewHandles.push_back(v);
-    viewOwners.push_back(view);
-  }
-  tape.collect(handles, viewHandles);
-  forgetValuesFrom(0);
-  for (std::size_t i = 0; i < owners.size(); ++i) {
-    owners[i]->set(handles[i]);
-    addValue(handles[i].sysGetRawNodeIndex());
-  }
-  for (std::size_t i = 0; i < viewOwners.size(); ++i) {
-    viewOwners[i]->set(viewHandles[i]);
-    if (viewHandles[i].size() != 0) addValue(lastNodeOf(viewHandles[i]));
-  }
-}
-
-#define BURTORCH_DTYPE(name, type) template void TapeOf<type>::collect();
-BURTORCH_DTYPES(BURTORCH_DTYPE)
-#undef BURTORCH_DTYPE
-
 namespace {
-
-PyValue* asValue(PyObject* object) { return reinterpret_cast<PyValue*>(object); }
 
 template <class T> T narrow(double x) { return static_cast<T>(x); }
 
@@ -264,40 +234,78 @@ PyObject* createQuickly(PyObject* type, PyObject* const* args, std::size_t count
 
 // ---- operations -----------------------------------------------------------------------------------
 
-template <class O> PyObject* unary(PyObject* x) {
-  return guarded([&] {
-    return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>& t) {
-      t.prepare();
-      return newValue(t, applied<O>(t, asValue(x)->template as<T>()));
-    });
+// What an operation on float64 costs is what Python programs feel, so each one is compiled for that
+// dtype; the others take the operation as an argument, and are compiled once for all operations.
+template <class O> struct Compiled {
+  template <class... X> auto operator()(const X&... x) const { return bt::apply<O>(x...); }
+};
+template <class T> struct Chosen {
+  bt::Op op;
+  template <class... X> auto operator()(const X&... x) const { return Others<T>::apply(op, x...); }
+};
+
+template <class Shape, class... X>
+BURTORCH_NOINLINE PyObject* appendOther(AnyTape& any, bt::Op op, const X&... x) {
+  return visitOther(any, [&]<class T>(TapeOf<T>& t) {
+    t.prepare();
+    return newValue(t, Shape::apply(t, Chosen<T>{op}, x...));
   });
 }
 
+// A Value made by the operation from operands of that shape: Shape says how to read them.
+template <class O, class Shape, class... X> PyObject* append(AnyTape& any, const X&... x) {
+  if (any.dtype != DType::float64) [[unlikely]]
+    return appendOther<Shape>(any, bt::op::Entry<O>::code, x...);
+  auto& t = static_cast<TapeOf<double>&>(any);
+  t.prepare();
+  return newValue(t, Shape::apply(t, Compiled<O>{}, x...));
+}
+
+struct OneValue {
+  template <class T, class F> static auto apply(TapeOf<T>&, F f, PyObject* x) {
+    return f(asValue(x)->as<T>());
+  }
+};
+struct TwoValues {
+  template <class T, class F> static auto apply(TapeOf<T>&, F f, PyObject* x, PyObject* y) {
+    return f(asValue(x)->as<T>(), asValue(y)->as<T>());
+  }
+};
+struct ValueAndNumber {
+  template <class T, class F> static auto apply(TapeOf<T>&, F f, PyObject* x, double y) {
+    return f(asValue(x)->as<T>(), narrow<T>(y));
+  }
+};
+struct NumberAndValue {
+  template <class T, class F> static auto apply(TapeOf<T>&, F f, double x, PyObject* y) {
+    return f(narrow<T>(x), asValue(y)->as<T>());
+  }
+};
+struct ValueAndBounds {
+  template <class T, class F>
+  static auto apply(TapeOf<T>&, F f, PyObject* x, double lo, double hi) {
+    return f(asValue(x)->as<T>(), narrow<T>(lo), narrow<T>(hi));
+  }
+};
+
+template <class O> BURTORCH_NOINLINE PyObject* unary(PyObject* x) {
+  return guarded([&] { return append<O, OneValue>(*asValue(x)->tape, x); });
+}
+
 // Either operand may be a number; anything else is left to the other side to handle.
-template <class O> PyObject* binary(PyObject* x, PyObject* y) {
+template <class O> BURTORCH_NOINLINE PyObject* binary(PyObject* x, PyObject* y) {
   return guarded([&]() -> PyObject* {
     if (isValue(x) && isValue(y)) {
-      if (asValue(x)->tape != asValue(y)->tape) {
-        PyErr_SetString(tapesError, "the operands live on two different tapes");
-        return nullptr;
-      }
-      return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>& t) {
-        t.prepare();
-        return newValue(t,
-                        applied<O>(t, asValue(x)->template as<T>(), asValue(y)->template as<T>()));
-      });
+      if (asValue(x)->tape != asValue(y)->tape) return differentTapes();
+      return append<O, TwoValues>(*asValue(x)->tape, x, y);
     }
     double number = 0;
     if (!asNumber(isValue(x) ? y : x, number)) {
       if (PyErr_Occurred()) return nullptr;
       Py_RETURN_NOTIMPLEMENTED;
     }
-    return visit(*asValue(isValue(x) ? x : y)->tape, [&]<class T>(TapeOf<T>& t) {
-      t.prepare();
-      if (isValue(x))
-        return newValue(t, applied<O>(t, asValue(x)->template as<T>(), narrow<T>(number)));
-      return newValue(t, applied<O>(t, narrow<T>(number), asValue(y)->template as<T>()));
-    });
+    if (isValue(x)) return append<O, ValueAndNumber>(*asValue(x)->tape, x, number);
+    return append<O, NumberAndValue>(*asValue(y)->tape, number, y);
   });
 }
 
@@ -315,11 +323,6 @@ PyObject* power(PyObject* x, PyObject* y, PyObject* modulus) {
   }
   if (PyErr_Occurred()) return nullptr;
   return binary<bt::op::BinaryPow>(x, y);
-}
-
-PyObject* positive(PyObject* x) { // a new reference to the same
-  Py_INCREF(x);
-  return x;
 }
 
 template <class T> double number(const typename TapeOf<T>::Value& v) {
@@ -442,10 +445,12 @@ PyObject* getArgs(PyObject* self, void*) {
     const std::size_t r = t.tape.recordOf(v.sysGetRawNodeIndex());
     if (r == t.tape.records().size()) return PyTuple_New(0);
     pybind11::list args;
-    for (const auto& argument : bt::viz::argumentsOf(t.tape, t.tape.records()[r]))
-      if (argument.isNode)
-        args.append(pybind11::reinterpret_steal<pybind11::object>(valueOf(t, argument.node)));
-      else args.append(pybind11::reinterpret_steal<pybind11::object>(toPython(argument.value)));
+    const auto add = [&](PyObject* made) {
+      args.append(pybind11::reinterpret_steal<pybind11::object>(made));
+    };
+    t.tape.forEachArgument(
+        t.tape.records()[r], [&](std::size_t node) { add(valueOf(t, node)); },
+        [&](const T& number) { add(toPython(number)); });
     return pybind11::tuple(args).release().ptr();
   });
 }
@@ -599,12 +604,6 @@ template <class O> PyObject* unaryFunction(PyObject*, PyObject* x) {
   return typeError("expected a Value, a View or a number, not %.100s", x);
 }
 
-bool checkCount(Py_ssize_t got, Py_ssize_t want) {
-  if (got == want) return true;
-  PyErr_Format(PyExc_TypeError, "expected %zd arguments, got %zd", want, got);
-  return false;
-}
-
 template <class O> PyObject* binaryFunction(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (!checkCount(count, 2)) return nullptr;
   if (!isValue(args[0]) && !isValue(args[1])) {
@@ -633,123 +632,11 @@ template <class O> PyObject* clippedFunction(PyObject*, PyObject* const* args, P
     return typeError("expected numbers as bounds, not %.100s",
                      asNumber(args[1], lo) ? args[2] : args[1]);
   }
-  return withValue(args[0], [&]<class T>(TapeOf<T>& t, const auto&) {
-    t.prepare();
-    return newValue(
-        t, applied<O>(t, asValue(args[0])->template as<T>(), narrow<T>(lo), narrow<T>(hi)));
-  });
-}
-
-// A sequence of Values of one tape, kept alive while it is used.
-class Operands {
-public:
-  explicit Operands(PyObject* iterable)
-      : fast_(PySequence_Fast(iterable, "expected Values, or one sequence of Values")) {}
-  Operands(const Operands&) = delete;
-  Operands& operator=(const Operands&) = delete;
-  ~Operands() { Py_XDECREF(fast_); }
-
-  // False with a Python error set if it is not what it should be.
-  bool check(AnyTape*& tape) const {
-    if (fast_ == nullptr) return false;
-    for (Py_ssize_t i = 0; i < size(); ++i) {
-      PyObject* const item = PySequence_Fast_GET_ITEM(fast_, i);
-      if (!isValue(item)) {
-        typeError("expected Values, not %.100s", item);
-        return false;
-      }
-      if (tape != nullptr && asValue(item)->tape != tape) {
-        PyErr_SetString(tapesError, "the operands live on two different tapes");
-        return false;
-      }
-      tape = asValue(item)->tape;
-    }
-    return true;
-  }
-  Py_ssize_t size() const { return PySequence_Fast_GET_SIZE(fast_); }
-  template <class T> std::vector<typename TapeOf<T>::Value> values() const {
-    std::vector<typename TapeOf<T>::Value> out;
-    out.reserve(static_cast<std::size_t>(size()));
-    for (Py_ssize_t i = 0; i < size(); ++i)
-      out.push_back(asValue(PySequence_Fast_GET_ITEM(fast_, i))->template as<T>());
-    return out;
-  }
-
-private:
-  PyObject* fast_;
-};
-
-// An operation on checked sequences: on their tape, or on the current one if they are empty.
-template <class F> PyObject* onTapeOf(AnyTape* tape, const F& f) {
-  return guarded([&]() -> PyObject* {
-    return visit(tape != nullptr ? *tape : currentTape(), [&]<class T>(TapeOf<T>& t) -> PyObject* {
-      t.prepare();
-      const bt::TapeScope<typename TapeOf<T>::Tape> scope(t.tape);
-      return f(t);
-    });
-  });
-}
-
-// f(tape, values) for the arguments of reduce_sum(values) or reduce_sum(a, b, c).
-template <class F> PyObject* withOperands(PyObject* const* args, Py_ssize_t count, const F& f) {
-  PyObject* packed = nullptr;
-  if (count == 1 && !isValue(args[0])) {
-    packed = positive(args[0]);
-  } else {
-    packed = PyTuple_New(count);
-    for (Py_ssize_t i = 0; packed != nullptr && i < count; ++i)
-      PyTuple_SET_ITEM(packed, i, positive(args[i]));
-  }
-  if (packed == nullptr) return nullptr;
-  const Operands x(packed);
-  Py_DECREF(packed);
-  AnyTape* tape = nullptr;
-  if (!x.check(tape)) return nullptr;
-  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) { return f(t, x.template values<T>()); });
-}
-
-template <class O> PyObject* reduction(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  return withOperands(args, count,
-                      [](auto& t, const auto& x) { return newValue(t, applied<O>(t, x)); });
-}
-
-PyObject* meanAndMeanSquares(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  return withOperands(args, count, [](auto& t, const auto& x) -> PyObject* {
-    const auto [mean, meanSquares] = bt::reduceMeanAndMeanSquares(x);
-    PyObject* const first = newValue(t, mean);
-    PyObject* const second = newValue(t, meanSquares);
-    return Py_BuildValue("NN", first, second);
-  });
-}
-
-template <class O> PyObject* product(PyObject*, PyObject* const* args, Py_ssize_t count) {
-  if (!checkCount(count, O::hasBias ? 3 : 2)) return nullptr;
-  const Operands x(args[0]), y(args[1]);
-  AnyTape* tape = nullptr;
-  if (!x.check(tape) || !y.check(tape)) return nullptr;
-  if constexpr (O::hasBias) {
-    if (!isValue(args[2])) return typeError("expected a Value as bias, not %.100s", args[2]);
-    if (tape != nullptr && asValue(args[2])->tape != tape) {
-      PyErr_SetString(tapesError, "the operands live on two different tapes");
-      return nullptr;
-    }
-    tape = asValue(args[2])->tape;
-  }
-  return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
-    if constexpr (O::hasBias)
-      return newValue(t, applied<O>(t, x.template values<T>(), y.template values<T>(),
-                                    asValue(args[2])->template as<T>()));
-    else return newValue(t, applied<O>(t, x.template values<T>(), y.template values<T>()));
-  });
+  return guarded(
+      [&] { return append<O, ValueAndBounds>(*asValue(args[0])->tape, args[0], lo, hi); });
 }
 
 // ---- tables ---------------------------------------------------------------------------------------
-
-template <class Function> PyCFunction erased(Function* function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
-
-const char* keep(const std::string& text) { return (new std::string(text))->c_str(); }
 
 std::vector<PyMethodDef>& methods() {
   static std::vector<PyMethodDef> all = [] {
@@ -776,8 +663,6 @@ std::vector<PyMethodDef>& methods() {
 std::vector<PyMethodDef>& functions() {
   static std::vector<PyMethodDef> all = [] {
     std::vector<PyMethodDef> f{
-        {"reduce_mean_and_mean_squares", erased(meanAndMeanSquares), METH_FASTCALL,
-         "The mean and the mean of squares of the same Values, which are read once."},
         {"logarithm", unaryFunction<bt::op::Log>, METH_O, "ln x; the same as log."},
     };
 #define BURTORCH_FUNCTION(Name, function)                                                          \
@@ -794,16 +679,6 @@ std::vector<PyMethodDef>& functions() {
   f.push_back({keep(snakeCase(#function)), erased(clippedFunction<bt::op::Name>), METH_FASTCALL,   \
                "Of a Value between two numbers."});
     BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
-#undef BURTORCH_FUNCTION
-#define BURTORCH_FUNCTION(Name, function)                                                          \
-  f.push_back({keep(snakeCase(#function)), erased(reduction<bt::op::Name>), METH_FASTCALL,         \
-               "Of any number of Values, given as one sequence or one by one."});
-    BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
-#undef BURTORCH_FUNCTION
-#define BURTORCH_FUNCTION(Name, function)                                                          \
-  f.push_back({keep(snakeCase(#function)), erased(product<bt::op::Name>), METH_FASTCALL,           \
-               "Of two sequences of Values."});
-    BURTORCH_PRODUCTS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
     f.push_back({nullptr, nullptr, 0, nullptr});
     return f;
@@ -887,7 +762,8 @@ void addValue(PyObject* module) {
   if (PyType_Ready(&valueType) != 0) throw py::error_already_set();
   Py_INCREF(&valueType);
   if (PyModule_AddObject(module, "Value", reinterpret_cast<PyObject*>(&valueType)) != 0 ||
-      PyModule_AddFunctions(module, functions().data()) != 0)
+      PyModule_AddFunctions(module, functions().data()) != 0 ||
+      PyModule_AddFunctions(module, reductions().data()) != 0)
     throw py::error_already_set();
 }
 

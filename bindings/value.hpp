@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <vector>
 
 namespace burtorch_python {
 
@@ -34,12 +35,22 @@ struct PyValue {
 extern PyTypeObject valueType;
 
 inline bool isValue(PyObject* object) { return Py_TYPE(object) == &valueType; }
+inline PyValue* asValue(PyObject* object) { return reinterpret_cast<PyValue*>(object); }
+
+// A new reference to the same.
+inline PyObject* positive(PyObject* x) {
+  Py_INCREF(x);
+  return x;
+}
 
 // A new Python Value for a node.
 template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>::Value& v);
 
 // Adds the type, its exceptions, and the functions of the operation table to the module.
 void addValue(PyObject* module);
+
+// The functions of the table that take sequences of Values.
+std::vector<PyMethodDef>& reductions();
 
 // _repr_mimebundle_(include=None, exclude=None) of a Value or a Tape: burtorch.viz draws it.
 PyObject* notebookDisplay(PyObject* self, PyObject* args, PyObject* keywords);
@@ -56,11 +67,22 @@ template <class F> PyObject* guarded(F&& f) noexcept {
   }
 }
 
+// Errors are set, and nullptr returned for the caller to return.
+PyObject* typeError(const char* format, PyObject* object); // its type's name fills in the format
+PyObject* differentTapes();
+bool checkCount(Py_ssize_t got, Py_ssize_t want); // of arguments
+
 // A plain number, as Python programs have them: float, int, bool, NumPy scalar. False without an
 // error set: something else. False with an error set: a number that does not fit.
 bool asNumber(PyObject* object, double& number);
 
 // The name in Python of a C++ function of the table.
 std::string snakeCase(const char* camelCase);
+
+// For tables of functions, which live as long as the module.
+inline const char* keep(const std::string& text) { return (new std::string(text))->c_str(); }
+template <class Function> PyCFunction erased(Function* function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
 
 } // namespace burtorch_python

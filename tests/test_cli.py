@@ -175,12 +175,6 @@ def test_draw_help_teaches_with_examples(run: Run, site: Path, tmp_path: Path) -
     assert text.count("burtorch draw model.py:loss") >= 4
 
 
-def test_the_instruction_set_can_be_chosen(run: Run, site: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "burtorch", "info"]
-    text = run(command, cwd=tmp_path, PYTHONPATH=str(site), BURTORCH_ISA="baseline")
-    assert "instruction set: baseline" in text
-
-
 def test_an_unknown_instruction_set_is_refused(site: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import burtorch"],
@@ -199,7 +193,7 @@ def test_a_processor_that_can_run_no_build_is_told(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.delenv("BURTORCH_ISA", raising=False)
     monkeypatch.setattr(_cpu, "supported", list)
-    with pytest.raises(ImportError, match=r"can run none of burtorch's builds: .*baseline"):
+    with pytest.raises(ImportError, match=r"can run none of burtorch's builds: \w+"):
         vars(_core)["_choose"]()
 
 

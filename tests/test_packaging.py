@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import importlib
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import setup
+from burtorch import _core
 from conftest import JOBS, LISTING, LISTING_PRINTS, ROOT, Run
 
 PACKAGE = ROOT / "python" / "burtorch"
@@ -170,6 +173,31 @@ def test_python_programs_and_the_command_line(
     assert f"burtorch {version}\ninstruction set: baseline" in burtorch(run, python, "info")
     assert Path(burtorch(run, python, "--includes"), "burtorch.h").is_file()
     assert Path(burtorch(run, python, "--cmakedir"), "burtorchConfig.cmake").is_file()
+
+
+PROGRAM = """
+import burtorch as bt
+x, y = bt.Value(0.7), bt.Value(-1.3)
+z = bt.reduce_sum([bt.exp(x * y + 0.1), bt.gelu(y) / 3, bt.erf(x) ** 1.5])
+z.backward()
+print(z.data.hex(), x.grad.hex(), y.grad.hex())
+"""
+
+
+def test_the_instruction_set_can_be_chosen(installed: Path, run: Run, tmp_path: Path) -> None:
+    """Beside the wheel's baseline stands the build under test, for the best this machine has."""
+    (package,) = installed.parents[1].rglob("site-packages/burtorch")
+    isa = vars(_core)["_isa"]
+    best = Path(importlib.import_module(f"burtorch._core_{isa}").__file__ or "")
+    if not (package / best.name).exists():
+        shutil.copy(best, package)
+    prints = {}
+    for chosen in ("baseline", isa):
+        info = run([installed, "-m", "burtorch", "info"], cwd=tmp_path, BURTORCH_ISA=chosen)
+        assert f"instruction set: {chosen}" in info
+        prints[chosen] = run([installed, "-c", PROGRAM], cwd=tmp_path, BURTORCH_ISA=chosen)
+    assert f"instruction set: {isa}" in run([installed, "-m", "burtorch", "info"], cwd=tmp_path)
+    assert len(set(prints.values())) == 1, "all builds give the same numbers"
 
 
 def test_cpp_programs_find_the_headers_in_the_wheel(

@@ -401,6 +401,18 @@ public:
     }
   }
 
+  // Calls node(index) or number(x) for each operand of a record, in operand order.
+  template <class N, class C>
+  void forEachArgument(const Record& record, N&& node, C&& number) const {
+    const auto numbers = [&](std::size_t place) {
+      for (std::size_t i = 0; i < op::numbersOf(record.code()); ++i) number(constants_[place + i]);
+    };
+    const op::Operands operands = op::operandsOf(record.code());
+    if (operands == op::Operands::b) numbers(record.a);
+    forEachOperand(record, node);
+    if (operands == op::Operands::a) numbers(record.b);
+  }
+
   // Calls f(first node, rows, columns) for each operand of a block.
   template <class F> void forEachView(const Record& record, F&& f) const {
     const auto d = description(record);

@@ -264,12 +264,13 @@ inline constexpr BlockMethods<T, Index> blockMethods{
 
 // rows × cols results of a block of `operands`, which live on one tape; it keeps `kept` numbers, of
 // which the first may be given. Its parameters are those in `parameters`, then those in `more` (a
-// range of integers, say the rows to gather).
-template <class B, class T, class... O, class More = std::span<const std::size_t>>
+// range of integers, say the rows to gather). What the block is comes as a pointer: one function serves all.
+template <class T, class... O, class More = std::span<const std::size_t>>
 View<T, O...>
-applyBlock(std::size_t rows, std::size_t cols, std::size_t kept,
-           std::span<const View<T, O...>> operands, std::span<const std::size_t> parameters = {},
-           std::span<const std::type_identity_t<T>> numbers = {}, const More& more = {}) {
+appendBlock(const BlockMethods<T, typename Tape<T, O...>::Index>& methods, std::size_t rows,
+            std::size_t cols, std::size_t kept, std::span<const View<T, O...>> operands,
+            std::span<const std::size_t> parameters = {},
+            std::span<const std::type_identity_t<T>> numbers = {}, const More& more = {}) {
   using Index = typename Tape<T, O...>::Index;
   if (operands.empty()) detail::fail(ErrorKind::badArgument, "a block of no operands");
   auto& tape = operands.front().tape();
@@ -278,22 +279,30 @@ applyBlock(std::size_t rows, std::size_t cols, std::size_t kept,
       detail::fail(ErrorKind::differentTapes, "operands live on two tapes");
   const std::size_t n = rows * cols;
   if (n == 0) return View<T, O...>(tape, rows, cols); // a record has at least one result
-  const Index first = tape.pushBlock(blockMethods<B, T, Index>, n, kept, operands.size(),
-                                     parameters.size() + std::ranges::size(more),
-                                     [&](const detail::BlockDescription<T, Index>& d, T* keep) {
-                                       std::copy(numbers.begin(), numbers.end(), keep);
-                                       for (std::size_t i = 0; i < operands.size(); ++i) {
-                                         d.view(i)[0] = operands[i].sysGetRawNodeIndex();
-                                         d.view(i)[1] = static_cast<Index>(operands[i].rows());
-                                         d.view(i)[2] = static_cast<Index>(operands[i].cols());
-                                       }
-                                       Index* next = d.parameters();
-                                       for (const std::size_t parameter : parameters)
-                                         *next++ = static_cast<Index>(parameter);
-                                       for (const auto parameter : more)
-                                         *next++ = static_cast<Index>(parameter);
-                                     });
+  const Index first =
+      tape.pushBlock(methods, n, kept, operands.size(), parameters.size() + std::ranges::size(more),
+                     [&](const detail::BlockDescription<T, Index>& d, T* keep) {
+                       std::copy(numbers.begin(), numbers.end(), keep);
+                       for (std::size_t i = 0; i < operands.size(); ++i) {
+                         d.view(i)[0] = operands[i].sysGetRawNodeIndex();
+                         d.view(i)[1] = static_cast<Index>(operands[i].rows());
+                         d.view(i)[2] = static_cast<Index>(operands[i].cols());
+                       }
+                       Index* next = d.parameters();
+                       for (const std::size_t parameter : parameters)
+                         *next++ = static_cast<Index>(parameter);
+                       for (const auto parameter : more) *next++ = static_cast<Index>(parameter);
+                     });
   return View<T, O...>::at(tape, first, rows, cols);
+}
+
+template <class B, class T, class... O, class More = std::span<const std::size_t>>
+View<T, O...>
+applyBlock(std::size_t rows, std::size_t cols, std::size_t kept,
+           std::span<const View<T, O...>> operands, std::span<const std::size_t> parameters = {},
+           std::span<const std::type_identity_t<T>> numbers = {}, const More& more = {}) {
+  return appendBlock(blockMethods<B, T, typename Tape<T, O...>::Index>, rows, cols, kept, operands,
+                     parameters, numbers, more);
 }
 
 BURTORCH_END_NAMESPACE

@@ -111,22 +111,32 @@ V mapElements(const V& x) {
   return applyBlock<block::Map<O>>(x.rows(), x.cols(), 0, std::span<const V>(&x, 1));
 }
 
-template <class O, AnyView V>
-  requires op::is<op::Binary, O>
-V mapElements(const V& x, const V& y) {
+namespace detail {
+
+// Two views, for whatever operation the block makes of them.
+template <class T, class... O, class Index>
+View<T, O...> mapTwo(const BlockMethods<T, Index>& methods, const View<T, O...>& x,
+                     const View<T, O...>& y) {
   const auto goWith = [](std::size_t n, std::size_t m) { return n == m || n == 1 || m == 1; };
   const bool fits = goWith(x.rows(), y.rows()) && goWith(x.cols(), y.cols()) &&
                     (x.cols() == y.cols() || x.size() == 1 || y.size() == 1);
   if (!fits)
-    detail::fail(ErrorKind::badArgument,
-                 std::string(op::Entry<O>::name) + ": " + detail::shapeText(x.rows(), x.cols()) +
-                     " does not go with " + detail::shapeText(y.rows(), y.cols()));
+    fail(ErrorKind::badArgument, std::string(methods.name) + ": " + shapeText(x.rows(), x.cols()) +
+                                     " does not go with " + shapeText(y.rows(), y.cols()));
   const std::array both{x, y};
   const std::array rows{std::max(x.rows(), y.rows())};
   const std::size_t cols = std::max(x.cols(), y.cols());
   const bool isEmpty = x.size() == 0 || y.size() == 0;
-  return applyBlock<block::Map2<O>>(isEmpty ? 0 : rows[0], cols, 0, std::span<const V>(both),
-                                    std::span<const std::size_t>(rows));
+  return appendBlock(methods, isEmpty ? 0 : rows[0], cols, 0, std::span<const View<T, O...>>(both),
+                     std::span<const std::size_t>(rows));
+}
+
+} // namespace detail
+
+template <class O, AnyView V>
+  requires op::is<op::Binary, O>
+V mapElements(const V& x, const V& y) {
+  return detail::mapTwo(blockMethods<block::Map2<O>, typename V::Scalar, typename V::Index>, x, y);
 }
 
 template <class O, Form form, AnyView V>

@@ -152,12 +152,21 @@ template <class O> constexpr Operands operandsOf(Form form) {
   return form == Form::nodes ? Operands::ab : form == Form::nodeNumber ? Operands::a : Operands::b;
 }
 
+// How many plain numbers stand in the place that the other field names.
+template <class O> constexpr std::uint8_t numbersOf(Form form) {
+  return is<Clipped, O> ? 2 : is<Binary, O> && form != Form::nodes ? 1 : 0;
+}
+
 namespace detail {
+struct OperandsRow {
+  Operands operands;
+  std::uint8_t numbers;
+};
 inline constexpr auto operandsTable = [] {
-  std::array<Operands, 256 * 4> table{};
+  std::array<OperandsRow, 256 * 4> table{};
 #define BURTORCH_ROW(Name, function)                                                               \
   for (const Form form : {Form::nodes, Form::nodeNumber, Form::numberNode})                        \
-    table[codeOf(Op::e##Name, form)] = operandsOf<Name>(form);
+    table[codeOf(Op::e##Name, form)] = {operandsOf<Name>(form), numbersOf<Name>(form)};
   BURTORCH_OPERATIONS(BURTORCH_ROW)
   BURTORCH_ROW(Block, block)
 #undef BURTORCH_ROW
@@ -165,7 +174,8 @@ inline constexpr auto operandsTable = [] {
 }();
 } // namespace detail
 
-constexpr Operands operandsOf(Code code) { return detail::operandsTable[code]; }
+constexpr Operands operandsOf(Code code) { return detail::operandsTable[code].operands; }
+constexpr std::size_t numbersOf(Code code) { return detail::operandsTable[code].numbers; }
 
 } // namespace op
 

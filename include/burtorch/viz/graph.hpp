@@ -194,10 +194,14 @@ template <class T, class... O>
 std::vector<Argument<T>> argumentsOf(const Tape<T, O...>& tape,
                                      const typename Tape<T, O...>::Record& record) {
   std::vector<Argument<T>> out;
-  const auto node = [&](std::size_t i) { out.push_back({true, i, tape.values()[i], T(0)}); };
-  const auto number = [&](std::size_t place) {
-    out.push_back({false, 0, tape.constants()[place], T(0)});
-  };
+  tape.forEachArgument(
+      record,
+      [&](std::size_t i) {
+        out.push_back({true, i, tape.values()[i], T(0)});
+      },
+      [&](const T& number) {
+        out.push_back({false, 0, number, T(0)});
+      });
   const auto give = [&out](std::size_t first) {
     return [&out, first](std::size_t i, const T& contribution) {
       T& derivative = out[first + i].derivative;
@@ -214,23 +218,14 @@ std::vector<Argument<T>> argumentsOf(const Tape<T, O...>& tape,
   burtorch::detail::dispatch(
       record.code(), [&]<class Operation, Form F>(op::Instance<Operation, F>) {
         if constexpr (op::is<op::Unary, Operation>) {
-          node(record.a);
           give(0)(0, Operation::pullback(out[0].value, z, one));
         } else if constexpr (op::is<op::Clipped, Operation>) {
-          node(record.a);
-          number(record.b);
-          number(record.b + std::size_t{1});
           give(0)(0, Operation::pullback(out[0].value, out[1].value, out[2].value, one));
         } else if constexpr (op::is<op::Binary, Operation>) {
-          F == Form::numberNode ? number(record.a) : node(record.a);
-          F == Form::nodeNumber ? number(record.b) : node(record.b);
           const T x = out[0].value, y = out[1].value;
           if (F != Form::numberNode) give(0)(0, Operation::pullbackX(x, y, z, one));
           if (F != Form::nodeNumber) give(1)(0, Operation::pullbackY(x, y, z, one));
-        } else if constexpr (op::is<op::Block, Operation>) {
-          tape.forEachOperand(record, node);
-        } else {
-          tape.forEachOperand(record, node);
+        } else if constexpr (!op::is<op::Block, Operation>) {
           const std::size_t n = record.b;
           const Sequence x{out.data(), n};
           if constexpr (op::is<op::Reduction, Operation>) {
