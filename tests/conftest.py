@@ -16,17 +16,21 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import setup  # noqa: E402
 
-JOBS = os.environ.get("BURTORCH_JOBS") or str(os.cpu_count() or 1)
+# Where several workers run tests, each compiles with one process.
+WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+JOBS = os.environ.get("BURTORCH_JOBS") or str(max(1, (os.cpu_count() or 1) // WORKERS))
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 LISTING = ROOT / "cpp_tests" / "consumer" / "main.cpp"
 LISTING_PRINTS = "138.834"
 
 # What to build; "all" where a preset is not named. Checks that are about compiling, not running,
-# are made once per compiler.
+# are made once.
 TARGETS = {
-    "release": ["burtorch_tests", "examples/all", "benchmarks/all"],
+    "debug": ["cpp_tests/all", "benchmarks/all"],
+    "release": ["burtorch_tests", "examples/all"],
     "asan": ["burtorch_tests"],
     "tsan": ["burtorch_tests"],
+    "clang": ["burtorch_tests", "cpp_tests/switches/all", "two_units", "burtorch_lanes_x86_64_v3"],
 }
 
 Run = Callable[..., str]
@@ -65,6 +69,21 @@ def run_command(
             pytrace=False,
         )
     return done.stdout
+
+
+# Files whose tests share something slow to build go to one worker each, and first.
+SLOW_FILES = ["test_cpp.py", "test_packaging.py", "test_install.py"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        name = item.path.name
+        return SLOW_FILES.index(name) if name in SLOW_FILES else len(SLOW_FILES)
+
+    for item in items:
+        if not any(item.iter_markers("xdist_group")):
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
