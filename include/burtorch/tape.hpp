@@ -136,6 +136,10 @@ public:
 
   // A position to come back to.
   class Mark {
+  public:
+    std::size_t nodes() const { return at_.nodes; } // older than it
+
+  private:
     friend Tape;
     Extent at_;
 #if BURTORCH_CHECKS
