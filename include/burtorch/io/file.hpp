@@ -159,6 +159,7 @@ inline void replaceFile(const std::filesystem::path& from, const std::filesystem
 }
 inline unsigned long processNumber() { return ::GetCurrentProcessId(); }
 inline void removeFile(const std::filesystem::path& path) { ::DeleteFileW(path.c_str()); }
+inline constexpr int isFolder = ERROR_ACCESS_DENIED; // what opening one says
 
 #else
 
@@ -259,6 +260,7 @@ inline void replaceFile(const std::filesystem::path& from, const std::filesystem
 }
 inline unsigned long processNumber() { return static_cast<unsigned long>(::getpid()); }
 inline void removeFile(const std::filesystem::path& path) { ::unlink(path.c_str()); }
+inline constexpr int isFolder = EISDIR;
 
 #endif
 
@@ -320,7 +322,7 @@ inline void writeFile(const std::filesystem::path& path, std::span<const Bytes> 
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (std::filesystem::is_directory(status))
-    detail::failFile("write", path, static_cast<int>(std::errc::is_a_directory));
+    detail::failFile("write", path, detail::isFolder);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     return detail::writeInPlace(path, parts);
   std::filesystem::path target = path;
@@ -362,7 +364,7 @@ public:
   explicit MappedFile(const std::filesystem::path& path) {
     const detail::OpenFile file(path, detail::OpenFile::For::reading);
     if (!file.isPlain())
-      detail::failFile("map", path, static_cast<int>(std::errc::is_a_directory));
+      detail::failFile("map", path, detail::isFolder);
     size_ = file.size();
     if (size_ == 0) return;
 #if defined(_WIN32)
