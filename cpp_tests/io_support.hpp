@@ -66,10 +66,13 @@ bool loadsOrRefuses(Tape& tape, const FileContent& graph, const More&... more) {
   return true;
 }
 
-// Every byte set to each of some values, sealed again: whatever the reader is given, it must load or refuse.
-template <class Load> void checkEveryByteChanged(const FileContent& graph, const Load& load) {
+// Bytes from `first` on set to each of some values, sealed again: whatever the reader is given, it must
+// load or refuse.
+template <class Load>
+void checkBytesChanged(const FileContent& graph, std::size_t first, std::size_t every,
+                       const Load& load) {
   std::size_t loaded = 0;
-  for (std::size_t i = 16; i < graph.size(); ++i)
+  for (std::size_t i = first; i < graph.size(); i += every)
     for (const unsigned change : {0x01u, 0x02u, 0x7fu, 0x80u, 0xffu}) {
       FileContent changed = graph;
       changed[i] ^= static_cast<std::byte>(change);

@@ -155,7 +155,8 @@ def _tensor(name: str, about: Any, data: memoryview) -> NDArray[Any]:
     shape, offsets, type_ = about["shape"], about["data_offsets"], about["dtype"]
     for numbers in (shape, offsets):
         _demand(isinstance(numbers, list) and all(map(_is_count, numbers)), f"{name} has no shape")
-    _demand(type_ in _TYPES or type_ == "BF16", f"{name} is of an unknown type")
+    known = isinstance(type_, str) and (type_ in _TYPES or type_ == "BF16")
+    _demand(known, f"{name} is of an unknown type")
     _demand(
         len(offsets) == 2 and len(shape) <= 32 and offsets[0] <= offsets[1] <= len(data),
         f"{name} does not lie in it",
