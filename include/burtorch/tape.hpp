@@ -669,7 +669,7 @@ private:
     auto rename = [&](Index& node) { node = static_cast<Index>(newIndex[node] - 1u); };
     auto take = [](auto* column, Index& place_, std::size_t n, std::size_t& end) {
       if constexpr (concurrent) return; // threads interleave there: no order to squeeze by
-      std::memmove(column + end, column + place_, n * sizeof(*column));
+      if (n != 0) std::memmove(column + end, column + place_, n * sizeof(*column));
       place_ = static_cast<Index>(end);
       end += n;
     };
