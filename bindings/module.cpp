@@ -28,6 +28,7 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   burtorch_python::registerLossScale(module);
   auto viz = module.def_submodule("_viz", "The texts that burtorch.viz draws from.");
   burtorch_python::registerViz(viz);
+  burtorch_python::registerIo(module);
 #if defined(__VERSION__)
   module.attr("_compiler") = __VERSION__;
 #else

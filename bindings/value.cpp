@@ -35,7 +35,10 @@ PyObject* exceptionFor(bt::ErrorKind kind) {
     return tapesError;
   case bt::ErrorKind::emptyHandle:
   case bt::ErrorKind::badArgument:
+  case bt::ErrorKind::badData:
     break;
+  case bt::ErrorKind::file:
+    return PyExc_OSError;
   }
   return PyExc_ValueError;
 }

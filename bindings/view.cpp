@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include "view.hpp"
 
+#include "io.hpp"
 #include "register.hpp"
 #include "value.hpp"
 
 #include <burtorch/block/blocks.hpp>
+#include <burtorch/io/blocks.hpp>
 #include <burtorch/nn/init.hpp>
 #include <burtorch/random.hpp>
 
@@ -731,5 +733,11 @@ void registerView(py::module_& module) {
              "A copy of views one after the other; of matrices: below each other, with axis=1 side "
              "by side.");
 }
+
+template <class T> bt::KnownBlocks<T, SharedMemory> knownBlocks() {
+  return bt::everyBlock<T, SharedMemory>();
+}
+template bt::KnownBlocks<double, SharedMemory> knownBlocks<double>();
+template bt::KnownBlocks<float, SharedMemory> knownBlocks<float>();
 
 } // namespace burtorch_python

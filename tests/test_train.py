@@ -128,22 +128,6 @@ def test_a_run_of_so_many_seconds_ends(tmp_path: Path) -> None:
     assert len(run.history.valid) == 1
 
 
-def test_a_checkpoint_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    train.atomic_write(path, b"old")
-
-    def broken(number: int) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(os, "fsync", broken)
-    with pytest.raises(OSError, match="disk full"):
-        train.atomic_write(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_checkpoints_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     with pytest.raises(train.TrainingError, match="there is no checkpoint"):
         train.load(tmp_path)

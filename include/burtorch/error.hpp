@@ -18,6 +18,8 @@ enum class ErrorKind {
   emptyHandle,    // a default-constructed Value
   differentTapes, // operands live on two tapes
   badArgument,    // sizes that do not match, a mark that is not of this tape's past, …
+  file,           // the system refused to open, read or write one
+  badData,        // bytes that are not what they should be: truncated, damaged, of another format
 };
 
 class Error : public std::runtime_error {

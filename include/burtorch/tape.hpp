@@ -136,6 +136,10 @@ public:
 
   // A position to come back to.
   class Mark {
+  public:
+    std::size_t nodes() const { return at_.nodes; } // older than it
+
+  private:
     friend Tape;
     Extent at_;
 #if BURTORCH_CHECKS
@@ -677,7 +681,7 @@ private:
     auto rename = [&](Index& node) { node = static_cast<Index>(newIndex[node] - 1u); };
     auto take = [](auto* column, Index& place_, std::size_t n, std::size_t& end) {
       if constexpr (concurrent) return; // threads interleave there: no order to squeeze by
-      std::memmove(column + end, column + place_, n * sizeof(*column));
+      if (n != 0) std::memmove(column + end, column + place_, n * sizeof(*column));
       place_ = static_cast<Index>(end);
       end += n;
     };

@@ -36,10 +36,12 @@ except ImportError as _error:
     __all__ = ["__version__", "get_cmake_dir", "get_include"]
 else:
     from ._core import *  # noqa: F403
+    from .io import Checkpoint, load, load_checkpoint, save
     from .derivatives import hessian, hvp, jacobian, jvp
     from .transforms import GradientError, check_grad, grad, value_and_grad
 
     __all__ = [
+        "Checkpoint",
         "GradientError",
         "__version__",
         "check_grad",
@@ -50,6 +52,9 @@ else:
         "hvp",
         "jacobian",
         "jvp",
+        "load",
+        "load_checkpoint",
+        "save",
         "value_and_grad",
         *_core.__all__,
     ]

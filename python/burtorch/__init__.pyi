@@ -11,6 +11,10 @@ from .derivatives import hessian as hessian
 from .derivatives import hvp as hvp
 from .derivatives import jacobian as jacobian
 from .derivatives import jvp as jvp
+from .io import Checkpoint as Checkpoint
+from .io import load as load
+from .io import load_checkpoint as load_checkpoint
+from .io import save as save
 from .transforms import GradientError as GradientError
 from .transforms import check_grad as check_grad
 from .transforms import grad as grad

@@ -42,6 +42,7 @@ _module = importlib.import_module(f"burtorch._core_{_isa}")
 _compiler: str = _module._compiler
 __all__ = [name for name in vars(_module) if not name.startswith("_")]
 globals().update({name: getattr(_module, name) for name in __all__})
+_io = _module._io
 _models = _module._models
 _optim = _module._optim
 _viz = _module._viz

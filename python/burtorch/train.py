@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import signal
 import sys
 import threading
@@ -18,13 +16,11 @@ from pathlib import Path
 from typing import Any, Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from . import data, optim
+from . import data, io, optim
 from .nn import GPT, CharMLP
 
 CHECKPOINT = "checkpoint.safetensors"
-_FORMAT = "burtorch training 1"
 _VALIDATION_SAMPLES = 2048
 
 
@@ -55,25 +51,6 @@ class History:
 
     train: list[float] = field(default_factory=list)
     valid: list[tuple[int, float]] = field(default_factory=list)
-
-
-def atomic_write(path: Path, content: bytes) -> None:
-    """Write a file so that at any moment there is either the old one or the new one, complete."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 @contextmanager
@@ -202,82 +179,63 @@ class Training:
 
     def save(self, folder: Path) -> Path:
         """Write everything the run needs to go on, as one file."""
-        from safetensors.numpy import save
-
-        state = self.optimizer.state_dict()
-        tensors: dict[str, NDArray[Any]] = {
-            **{f"model.{name}": x for name, x in self.model.state_dict().items()},
-            **{f"optimizer.{name}": x for name, x in state["state"][0].items()},
-            "history.train": np.array(self.history.train, np.float64),
-            "history.valid": np.array(self.history.valid, np.float64).reshape(-1, 2),
-        }
         about = {
-            "format": _FORMAT,
-            "settings": asdict(self.settings),
-            "model": self.model.config,
-            "steps": self.steps_made,
+            "training": asdict(self.settings),
             "characters": self.corpus.characters,
             "digest": self.corpus.digest,
-            "random": self._random.bit_generator.state,
+        }
+        arrays = {
+            "train": np.array(self.history.train, np.float64),
+            "valid": np.array(self.history.valid, np.float64).reshape(-1, 2),
         }
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / CHECKPOINT
-        atomic_write(path, save(tensors, {"burtorch": json.dumps(about)}))
+        io.save(
+            self.model,
+            path,
+            optimizer=self.optimizer,
+            random=self._random,
+            arrays=arrays,
+            about=about,
+        )
         return path
 
     @classmethod
     def resume(cls, folder: Path, **changes: Any) -> Training:
         """Go on where a saved run was; changes replace some of its settings."""
-        about, tensors = _read(folder)
-        run = cls(replace(Settings(**about["settings"]), **changes))
+        checkpoint = _read(folder)
+        about = checkpoint.about
+        run = cls(replace(Settings(**about["training"]), **changes))
         if run.corpus.digest != about["digest"]:
             raise TrainingError(
                 f"{folder} was trained on another text than {run.settings.data or 'the default'}"
             )
-        run.model.load_state_dict(_part(tensors, "model."))
-        run.optimizer.load_state_dict(
-            {
-                "lr": run.settings.lr,
-                "steps": about["steps"],
-                "state": [_part(tensors, "optimizer.")],
-            }
-        )
-        run._random.bit_generator.state = about["random"]
+        checkpoint.restore(model=run.model, optimizer=run.optimizer, random=run._random)
         run.history = History(
-            tensors["history.train"].tolist(),
-            [(int(step), loss) for step, loss in tensors["history.valid"].tolist()],
+            checkpoint.arrays["train"].tolist(),
+            [(int(step), loss) for step, loss in checkpoint.arrays["valid"].tolist()],
         )
         return run
 
 
-def _part(tensors: dict[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name[len(prefix) :]: x for name, x in tensors.items() if name.startswith(prefix)}
-
-
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    from safetensors import SafetensorError, safe_open
-
+def _read(folder: Path) -> io.Checkpoint:
     path = folder / CHECKPOINT if folder.is_dir() else folder
     if not path.is_file():
         raise TrainingError(f"there is no checkpoint {path}; `burtorch train` makes one")
     try:
-        with safe_open(path, "numpy") as file:
-            about = json.loads((file.metadata() or {}).get("burtorch", "{}"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise TrainingError(f"{path} can't be read: {error}") from error
-    if about.get("format") != _FORMAT:
+        checkpoint = io.load_checkpoint(path)
+    except (OSError, ValueError) as error:
+        raise TrainingError(str(error)) from error
+    if not checkpoint.about.keys() >= {"training", "characters", "digest"}:
         raise TrainingError(f"{path} is not a checkpoint of burtorch train")
-    return about, tensors
+    return checkpoint
 
 
 def load(folder: Path) -> tuple[GPT | CharMLP, str]:
     """The model of a saved run and its characters."""
-    about, tensors = _read(folder)
-    kind = GPT if about["settings"]["model"] == "gpt" else CharMLP
-    model: GPT | CharMLP = kind(**about["model"])
-    model.load_state_dict(_part(tensors, "model."))
-    return model, about["characters"]
+    checkpoint = _read(folder)
+    model: GPT | CharMLP = checkpoint.model()
+    return model, checkpoint.about["characters"]
 
 
 def sample(

@@ -18,9 +18,15 @@ from .layers import (
 )
 from .models import GPT, CharMLP, Parameter
 
+# What bt.load can make.
+MODELS = (CharMLP, GPT)
+LAYERS = (Linear, Neuron, MLP, Embedding, LayerNorm, SelfAttention, TransformerBlock)
+
 __all__ = [
     "GPT",
+    "LAYERS",
     "MLP",
+    "MODELS",
     "CharMLP",
     "Embedding",
     "LayerNorm",

@@ -10,12 +10,14 @@ the same order as the C++ layers do; without one all layers draw from a generato
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core as bt
+from ._state import fitting
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -31,6 +33,16 @@ _shared = bt.Random(0)
 def seed(number: int) -> None:
     """Restart the generator from which layers draw that are given none."""
     _shared.state = bt.Random(number).state
+
+
+@contextmanager
+def drawing_apart() -> Iterator[None]:
+    """Let layers that are given no generator draw without a trace; for those that are then loaded."""
+    before = _shared.state
+    try:
+        yield
+    finally:
+        _shared.state = before
 
 
 def activation(name: str) -> Callable[[Any], Any]:
@@ -51,6 +63,11 @@ class Module:
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         """Yield the parameters and the layers this one is made of, with their names."""
         raise NotImplementedError
+
+    @property
+    def config(self) -> dict[str, Any] | None:
+        """The arguments to make such a layer anew, for files; None if it can't be said."""
+        return None
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, bt.View]]:
         """Yield all parameters with their full names, in the order on the tape."""
@@ -83,24 +100,15 @@ class Module:
         """Return copies of all parameters by name."""
         return {name: view.data for name, view in self.named_parameters()}
 
-    def load_state_dict(self, state: Mapping[str, ArrayLike]) -> None:
-        """Set all parameters. If a name or a shape does not fit, nothing is changed."""
+    def load_state_dict(self, state: Mapping[str, ArrayLike], strict: bool = True) -> None:
+        """Set all parameters. If a name or a shape does not fit, nothing is changed.
+
+        Without strict, names that are missing or not known are passed over.
+        """
         mine = dict(self.named_parameters())
-        arrays = {name: np.asarray(numbers) for name, numbers in state.items()}
-        wrong = []
-        if missing := [name for name in mine if name not in arrays]:
-            wrong.append(f"missing: {', '.join(missing)}")
-        if unexpected := [name for name in arrays if name not in mine]:
-            wrong.append(f"unexpected: {', '.join(unexpected)}")
-        wrong += [
-            f"{name} has shape {view.shape}, not {arrays[name].shape}"
-            for name, view in mine.items()
-            if name in arrays and arrays[name].shape != view.shape
-        ]
-        if wrong:
-            raise ValueError(f"the state does not fit {type(self).__name__}: {'; '.join(wrong)}")
-        for name, view in mine.items():
-            view.data = arrays[name]
+        shapes = {name: view.shape for name, view in mine.items()}
+        for name, x in fitting(self, shapes, state, strict).items():
+            mine[name].data = x
 
 
 def _parameter(
@@ -140,6 +148,16 @@ class Linear(Module):
         start = init if init == "linear" else "zeros"
         self.bias = _parameter((outputs,), start, random, inputs, outputs) if bias else None
 
+    @property
+    def config(self) -> dict[str, Any]:
+        outputs, inputs = self.weight.shape
+        return {"inputs": inputs, "outputs": outputs, "bias": self.bias is not None}
+
+    @staticmethod
+    def count_parameters(inputs: int, outputs: int, bias: bool = True) -> int:
+        """How many parameters a layer of these sizes has, without making it; so for all layers."""
+        return (inputs + bool(bias)) * outputs
+
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         yield "weight", self.weight
         if self.bias is not None:
@@ -160,6 +178,14 @@ class Neuron(Module):
         self.activation = _checked(activation)
         self.weight = _parameter((inputs,), "uniform", random, inputs, 1)
         self.bias = _parameter((1,), "zeros", random)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"inputs": self.weight.shape[0], "activation": self.activation}
+
+    @staticmethod
+    def count_parameters(inputs: int, activation: str) -> int:
+        return inputs + 1
 
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         yield "weight", self.weight
@@ -190,6 +216,15 @@ class MLP(Module):
         pairs = zip(sizes[:-1], sizes[1:])
         self.layers = [Linear(a, b, init=init, random=random) for a, b in pairs]
 
+    @property
+    def config(self) -> dict[str, Any]:
+        sizes = [self.layers[0].weight.shape[1], *(each.weight.shape[0] for each in self.layers)]
+        return {"sizes": sizes, "activation": self.activation}
+
+    @staticmethod
+    def count_parameters(sizes: Sequence[int], activation: str) -> int:
+        return sum((a + 1) * b for a, b in zip(sizes[:-1], sizes[1:]))
+
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         for i, layer in enumerate(self.layers):
             yield f"layers.{i}", layer
@@ -208,6 +243,15 @@ class Embedding(Module):
     def __init__(self, entries: int, size: int, random: bt.Random | None = None) -> None:
         self.weight = _parameter((entries, size), "normal", random)
 
+    @property
+    def config(self) -> dict[str, Any]:
+        entries, size = self.weight.shape
+        return {"entries": entries, "size": size}
+
+    @staticmethod
+    def count_parameters(entries: int, size: int) -> int:
+        return entries * size
+
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         yield "weight", self.weight
 
@@ -222,6 +266,14 @@ class LayerNorm(Module):
         self.weight = _parameter((size,), "ones")
         self.bias = _parameter((size,), "zeros")
         self.eps = eps
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"size": self.weight.shape[0], "eps": self.eps}
+
+    @staticmethod
+    def count_parameters(size: int, eps: float) -> int:
+        return 2 * size
 
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         yield "weight", self.weight
@@ -244,6 +296,14 @@ class SelfAttention(Module):
         self.heads = heads
         self.keys_queries_values = _parameter((3 * size, size), "linear", random, size, size)
         self.projection = Linear(size, size, random=random)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return {"size": self.keys_queries_values.shape[1], "heads": self.heads}
+
+    @staticmethod
+    def count_parameters(size: int, heads: int) -> int:
+        return (4 * size + 1) * size
 
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         size = self.keys_queries_values.shape[1] // self.heads
@@ -269,6 +329,14 @@ class TransformerBlock(Module):
         self.down = Linear(4 * size, size, random=random)
         self.norm1 = LayerNorm(size)
         self.norm2 = LayerNorm(size)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.attention.config
+
+    @staticmethod
+    def count_parameters(size: int, heads: int) -> int:
+        return (12 * size + 10) * size
 
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         yield "sa", self.attention

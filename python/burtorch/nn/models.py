@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core import _models
+from ..io import load_checkpoint, write_tensors
+from ._state import fitting
 
 
 class Parameter(NamedTuple):
@@ -160,34 +161,17 @@ class _Model:
         scripts store beside their weights (`….tril`) always are.
         """
         own = self._split(self._values)
-        given = {
-            name: np.asarray(x) for name, x in state.items() if name.rpartition(".")[2] != "tril"
-        }
-        problems = []
-        if strict:
-            problems += [f"missing: {name}" for name in own if name not in given]
-            problems += [f"unexpected: {name}" for name in given if name not in own]
-        problems += [
-            f"{name} has shape {given[name].shape}, the model's has {own[name].shape}"
-            for name in own
-            if name in given and given[name].shape != own[name].shape
-        ]
-        if problems:
-            raise ValueError(f"these parameters do not fit the model: {'; '.join(problems)}")
-        for name in own.keys() & given.keys():
-            own[name][...] = given[name]
+        shapes = {name: x.shape for name, x in own.items()}
+        for name, x in fitting(self, shapes, state, strict).items():
+            own[name][...] = x
 
     def load_safetensors(self, path: str | os.PathLike[str], strict: bool = True) -> None:
         """Take over the parameters in a safetensors file, such as PyTorch programs write."""
-        from safetensors.numpy import load_file
-
-        self.load_state_dict(load_file(Path(path)), strict)
+        self.load_state_dict(load_checkpoint(path).state_dict, strict)
 
     def save_safetensors(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters to a safetensors file."""
-        from safetensors.numpy import save_file
-
-        save_file(self.state_dict(), Path(path))
+        """Write the parameters to a safetensors file, and nothing else; see bt.save."""
+        write_tensors(path, self._split(self._values))
 
 
 class CharMLP(_Model):
@@ -207,6 +191,11 @@ class CharMLP(_Model):
         seed: int = 0,
     ) -> None:
         super().__init__(dtype, hidden=hidden, vocab=vocab, embed=embed, context=context, seed=seed)
+
+    @staticmethod
+    def count_parameters(hidden: int, vocab: int, embed: int, context: int, seed: int = 0) -> int:
+        """How many parameters a model of these sizes has, without making it."""
+        return vocab * embed + (context * embed + 1) * hidden + (hidden + 1) * vocab
 
 
 class GPT(_Model):
@@ -235,3 +224,11 @@ class GPT(_Model):
             heads=heads,
             seed=seed,
         )
+
+    @staticmethod
+    def count_parameters(
+        vocab: int, context: int, d_model: int, layers: int, heads: int, seed: int = 0
+    ) -> int:
+        """How many parameters a model of these sizes has, without making it."""
+        block = (12 * d_model + 10) * d_model
+        return (vocab + context) * d_model + layers * block + (d_model + 1) * vocab

@@ -1,0 +1,262 @@
+// bindings/io.cpp — saving and loading of tapes: ranges, graphs, and files replaced as a whole
+// SPDX-License-Identifier: MIT
+//
+// Where to and from: a path (str, os.PathLike), a binary file object, or, to load from, anything that
+// has a buffer (bytes, bytearray, memoryview, an array).
+//
+// Nothing is forced to be inlined in this file: it would take minutes for code that waits for disks.
+#define BURTORCH_INSTRUMENTED 1
+#include "io.hpp"
+#include "register.hpp"
+#include "value.hpp"
+
+#include <burtorch/io/range.hpp>
+#include <burtorch/io/scalars.hpp>
+
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <list>
+#include <optional>
+#include <string>
+
+namespace py = pybind11;
+
+namespace burtorch_python {
+
+namespace {
+
+using Path = std::filesystem::path;
+
+void demandIdle(const AnyTape& tape) {
+  if (tape.busy) throw TapeIsBusy();
+}
+
+// What the system refused is an OSError, of the kind that open() would raise.
+template <class F> auto withFile(const py::object& path, const F& f) {
+  try {
+    return f(py::cast<Path>(path));
+  } catch (const bt::FileError& error) {
+#if defined(_WIN32)
+    PyErr_SetExcFromWindowsErrWithFilenameObject(PyExc_OSError, error.code(), path.ptr());
+#else
+    errno = error.code();
+    PyErr_SetFromErrnoWithFilenameObject(PyExc_OSError, path.ptr());
+#endif
+    throw py::error_already_set();
+  }
+}
+
+// The bytes of an object that has some, next to each other, for as long as this lives.
+class Buffer {
+public:
+  explicit Buffer(const py::handle& object) {
+    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw py::error_already_set();
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() { PyBuffer_Release(&view_); }
+  bt::Bytes bytes() const {
+    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
+  }
+
+private:
+  Py_buffer view_;
+};
+
+bool isPath(const py::object& object) {
+  return py::isinstance<py::str>(object) || py::hasattr(object, "__fspath__");
+}
+
+[[noreturn]] void refuse(const py::object& object, const char* wanted) {
+  throw py::type_error(std::string(wanted) + ", not " + Py_TYPE(object.ptr())->tp_name);
+}
+
+// Raw files may take less than they were given.
+void writeTo(const py::object& file, bt::Bytes bytes) {
+  while (!bytes.empty()) {
+    const py::bytes all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    const py::object taken = file.attr("write")(all);
+    if (!py::isinstance<py::int_>(taken)) return;
+    const auto n = taken.cast<std::size_t>();
+    if (n == 0 || n > bytes.size())
+      throw py::value_error("the file took " + std::to_string(n) + " of " +
+                            std::to_string(bytes.size()) + " bytes");
+    bytes = bytes.subspan(n);
+  }
+}
+
+// Calls f(bytes) for what a file object or a buffer holds.
+template <class F> auto withContent(const py::object& source, const F& f) {
+  if (py::hasattr(source, "read")) {
+    const py::object content = source.attr("read")();
+    if (!PyObject_CheckBuffer(content.ptr())) refuse(content, "read() must give bytes");
+    return f(Buffer(content).bytes());
+  }
+  if (!PyObject_CheckBuffer(source.ptr()))
+    refuse(source, "a path, a binary file or bytes are needed");
+  return f(Buffer(source).bytes());
+}
+
+// Runs work of so many bytes; if it is long, others may use the interpreter meanwhile.
+template <class T, class Work> auto run(TapeOf<T>& t, std::size_t bytes, const Work& work) {
+  constexpr std::size_t longWork = std::size_t{1} << 20;
+  if (bytes < longWork) return work();
+  const typename TapeOf<T>::Busy busy(t);
+  const py::gil_scoped_release unlocked;
+  return work();
+}
+
+// ---- ranges ----------------------------------------------------------------------------------------
+
+template <class F> auto withParts(const std::string& what, const F& f) {
+  if (what == "values") return f(std::integral_constant<bt::Parts, bt::Parts::values>{});
+  if (what == "grads") return f(std::integral_constant<bt::Parts, bt::Parts::gradients>{});
+  if (what == "both") return f(std::integral_constant<bt::Parts, bt::Parts::both>{});
+  throw py::value_error("what is 'values', 'grads' or 'both', not '" + what + "'");
+}
+
+// Indices as Python counts them: from the end if negative.
+std::size_t position(py::ssize_t i, std::size_t size) {
+  const auto n = static_cast<py::ssize_t>(size);
+  if (i < -n || i > n)
+    throw py::index_error("node " + std::to_string(i) + " of a tape that holds " +
+                          std::to_string(size));
+  return static_cast<std::size_t>(i < 0 ? i + n : i);
+}
+
+void save(AnyTape& any, const py::object& to, py::ssize_t first, std::optional<py::ssize_t> last,
+          const std::string& what, bool durable) {
+  visit(any, [&]<class T>(TapeOf<T>& t) {
+    demandIdle(t);
+    const std::size_t size = t.tape.size(), from = position(first, size);
+    const std::size_t end = last ? position(*last, size) : size;
+    withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
+      if (isPath(to))
+        return withFile(to, [&](const Path& path) {
+          run(t, size * sizeof(T), [&] {
+            bt::saveRange<parts>(t.tape, from, end, path,
+                                 durable ? bt::Writing::durable : bt::Writing::inPlace);
+          });
+        });
+      if (!py::hasattr(to, "write")) refuse(to, "a path or a binary file is needed");
+      writeTo(to, bt::saveRange<parts>(t.tape, from, end));
+    });
+  });
+}
+
+std::size_t load(AnyTape& any, const py::object& from, py::ssize_t first, const std::string& what) {
+  return visit(any, [&]<class T>(TapeOf<T>& t) {
+    demandIdle(t);
+    const std::size_t size = t.tape.size(), at = position(first, size);
+    return withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
+      if (isPath(from))
+        return withFile(from, [&](const Path& path) {
+          return run(t, size * sizeof(T),
+                     [&] { return bt::loadRange<parts>(t.tape, at, path); });
+        });
+      return withContent(
+          from, [&](bt::Bytes bytes) { return bt::loadRange<parts>(t.tape, at, bytes); });
+    });
+  });
+}
+
+// ---- graphs ----------------------------------------------------------------------------------------
+
+template <class T> bt::KnownBlocks<T, SharedMemory> blocksOf() {
+  if constexpr (isOther<T>) return {};
+  else return knownBlocks<T>();
+}
+
+void saveGraph(AnyTape& any, const py::object& to, bool durable) {
+  visit(any, [&]<class T>(TapeOf<T>& t) {
+    demandIdle(t);
+    const bt::GraphOptions<T, SharedMemory> options{
+        blocksOf<T>(), {}, durable ? bt::Writing::durable : bt::Writing::atomic};
+    if (isPath(to))
+      return withFile(to, [&](const Path& path) {
+        run(t, t.tape.size() * sizeof(T), [&] { bt::saveGraph(t.tape, path, options); });
+      });
+    if (!py::hasattr(to, "write")) refuse(to, "a path or a binary file is needed");
+    writeTo(to, bt::saveGraph(t.tape, options));
+  });
+}
+
+Ref<AnyTape> loadGraphFrom(bt::Bytes bytes) {
+  const std::string dtype = bt::graphScalar(bytes);
+#define BURTORCH_DTYPE(name, type)                                                                 \
+  if (dtype == #name) {                                                                            \
+    Ref<AnyTape> any(new TapeOf<type>(DType::name, 0));                                            \
+    auto& t = static_cast<TapeOf<type>&>(*any);                                                    \
+    bt::loadGraph(t.tape, bytes, blocksOf<type>());                                                \
+    ++t.marks; /* no Value names these nodes yet: they stay all the same, unless asked */          \
+    return any;                                                                                    \
+  }
+  BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  throw py::value_error("this graph can't be loaded: it holds '" + dtype + "', of which there are no tapes");
+}
+
+Ref<AnyTape> loadGraph(const py::object& from) {
+  if (!isPath(from)) return withContent(from, loadGraphFrom);
+  const auto content = withFile(from, [](const Path& path) { return bt::readFile(path); });
+  return loadGraphFrom(content);
+}
+
+// The Value of a node, by its index or by its name.
+py::object value(AnyTape& any, const std::variant<py::ssize_t, std::string>& which) {
+  return visit(any, [&]<class T>(TapeOf<T>& t) {
+    demandIdle(t);
+    const std::size_t size = t.tape.size();
+    std::size_t node = size;
+    if (const auto* const name = std::get_if<std::string>(&which)) {
+      for (node = 0; node < size && t.tape.label(node) != *name;) ++node;
+      if (node == size) throw py::key_error("no node of this tape is called '" + *name + "'");
+    } else {
+      node = position(std::get<py::ssize_t>(which), size);
+      if (node == size)
+        throw py::index_error("node " + std::to_string(node) + " of a tape that holds " +
+                              std::to_string(size));
+    }
+    return py::reinterpret_steal<py::object>(newValue(t, TapeOf<T>::Value::at(t.tape, node)));
+  });
+}
+
+// ---- files -----------------------------------------------------------------------------------------
+
+void replaceFile(const py::object& to, const std::vector<py::object>& parts, bool durable) {
+  std::list<Buffer> buffers;
+  std::vector<bt::Bytes> all;
+  for (const auto& part : parts) all.push_back(buffers.emplace_back(part).bytes());
+  withFile(to, [&](const Path& path) {
+    const py::gil_scoped_release unlocked;
+    bt::writeFile(path, std::span<const bt::Bytes>(all),
+                  durable ? bt::Writing::durable : bt::Writing::atomic);
+  });
+}
+
+} // namespace
+
+void registerIo(py::module_& module) {
+  using TapeClass = py::class_<AnyTape, Ref<AnyTape>>;
+  auto tape = py::reinterpret_borrow<TapeClass>(module.attr("Tape"));
+  tape.def("save", &save, py::arg("to"), py::arg("first") = 0, py::arg("last") = py::none(),
+           py::arg("what") = "values", py::arg("durable") = false,
+           "Write the values of nodes [first, last) as the bytes of an array, and nothing else; "
+           "what='grads'\nor 'both' (values, then gradients) likewise. durable=True replaces the "
+           "file as a whole and waits\nfor the disk.")
+      .def("load", &load, py::arg("from_"), py::arg("first") = 0, py::arg("what") = "values",
+           "Set as many nodes as there are numbers, from first on; return how many.")
+      .def("save_graph", &saveGraph, py::arg("to"), py::arg("durable") = true,
+           "Write everything on the tape, to be read by load_graph, here or in C++.")
+      .def("value", &value, py::arg("which"), "The Value of a node, by its index or its name.");
+  module.def("load_graph", &loadGraph, py::arg("from_"),
+             "A tape with everything that save_graph wrote. It does not compact itself; collect() does.");
+  auto io = module.def_submodule("_io", "What burtorch.io is made of.");
+  io.def("replace_file", &replaceFile, py::arg("to"), py::arg("parts"), py::arg("durable") = true,
+         "Write a file so that at any moment there is the old one or the new one, whole.");
+}
+
+} // namespace burtorch_python

@@ -1,0 +1,378 @@
+# python/burtorch/io.py — checkpoints: a model and what it takes to go on training it, in one file
+# SPDX-License-Identifier: MIT
+"""save and load: safetensors files, which PyTorch and others read with their own libraries.
+
+>>> import burtorch as bt
+>>> model = bt.nn.CharMLP(hidden=4)
+>>> optimizer = bt.optim.AdamW(model)
+>>> bt.save(model, "model.safetensors", optimizer=optimizer)
+>>> again = bt.load("model.safetensors")
+>>> checkpoint = bt.load_checkpoint("model.safetensors")
+>>> checkpoint.restore(optimizer=bt.optim.AdamW(again))
+
+The parameters are stored under the names of the model's state_dict. What else there is has names with a
+slash (`optimizer/0/…`, `arrays/…`), and a text in the header says what the file is: docs/formats.md.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._core import Random, _io
+
+FORMAT = "burtorch checkpoint 1"
+_MOST_HEADER = 100_000_000  # bytes, as in the format's own library
+_TYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
+_NAMES = {np.dtype(name): type_ for type_, name in _TYPES.items()}
+
+Arrays = Mapping[str, ArrayLike]
+Generator = Union[Random, np.random.Generator]
+
+
+# ---- the safetensors format ----------------------------------------------------------------------
+
+
+def write_tensors(
+    to: Any, tensors: Arrays, metadata: Mapping[str, str] | None = None, durable: bool = True
+) -> None:
+    """Write a safetensors file: to a path, where it replaces another as a whole, or to a file object.
+
+    durable=False does not wait for the disk.
+    """
+    arrays = {}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    end = 0
+    for name, given in tensors.items():
+        x = np.asarray(given)
+        x = np.ascontiguousarray(x, x.dtype.newbyteorder("<")).reshape(x.shape)
+        if x.dtype not in _NAMES:
+            raise TypeError(f"{name}: arrays of {x.dtype} can't be stored")
+        begin, end = end, end + x.nbytes
+        arrays[name] = x
+        header[name] = {
+            "dtype": _NAMES[x.dtype],
+            "shape": list(x.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    parts = [len(text).to_bytes(8, "little") + text, *(x.reshape(-1) for x in arrays.values())]
+    if hasattr(to, "write"):
+        for part in parts:
+            to.write(memoryview(part).cast("B"))
+    else:
+        _io.replace_file(os.fspath(to), parts, durable)
+
+
+def read_tensors(source: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Read a safetensors file, from a path, a file object or bytes: arrays and metadata.
+
+    The arrays are views of the file (or of the bytes) and can't be written to.
+    """
+    name, content = _content(source)
+    try:
+        return _parse(memoryview(content).cast("B"))
+    except _Damaged as error:
+        raise ValueError(f"{name} can't be read: {error}") from None
+
+
+class _Damaged(Exception):
+    pass
+
+
+def _content(source: Any) -> tuple[str, Any]:
+    if hasattr(source, "read"):
+        return str(getattr(source, "name", "the file")), source.read()
+    if not isinstance(source, (str, os.PathLike)):
+        return "the checkpoint", memoryview(source)
+    with open(source, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
+        return os.fspath(source), content
+
+
+def _demand(holds: bool, what: str) -> None:
+    if not holds:
+        raise _Damaged(what)
+
+
+def _is_count(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**63
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _demand(len({name for name, _ in pairs}) == len(pairs), "a name occurs twice")
+    return dict(pairs)
+
+
+def _parse(content: memoryview) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    _demand(len(content) >= 8, "it is too short")
+    length = int.from_bytes(content[:8], "little")
+    _demand(length <= min(len(content) - 8, _MOST_HEADER), "its header is cut off")
+    try:
+        header = json.loads(bytes(content[8 : 8 + length]), object_pairs_hook=_no_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise _Damaged(f"its header is no JSON: {error}") from None
+    _demand(isinstance(header, dict), "its header is no JSON object")
+    metadata = header.pop("__metadata__", None)
+    metadata = {} if metadata is None else metadata
+    texts = isinstance(metadata, dict) and all(isinstance(x, str) for x in metadata.values())
+    _demand(texts, "its metadata are no texts")
+    data = content[8 + length :]
+    tensors = {name: _tensor(name, about, data) for name, about in header.items()}
+    spans = sorted(about["data_offsets"] for about in header.values())
+    ends = [0, *(end for _, end in spans)]
+    whole = all(begin == end for (begin, _), end in zip(spans, ends)) and ends[-1] == len(data)
+    _demand(whole, "its arrays do not fill it")
+    return tensors, metadata
+
+
+def _tensor(name: str, about: Any, data: memoryview) -> NDArray[Any]:
+    fields = {"dtype", "shape", "data_offsets"}
+    _demand(isinstance(about, dict) and about.keys() == fields, f"{name} is not described")
+    shape, offsets, type_ = about["shape"], about["data_offsets"], about["dtype"]
+    for numbers in (shape, offsets):
+        _demand(isinstance(numbers, list) and all(map(_is_count, numbers)), f"{name} has no shape")
+    known = isinstance(type_, str) and (type_ in _TYPES or type_ == "BF16")
+    _demand(known, f"{name} is of an unknown type")
+    _demand(
+        len(offsets) == 2 and len(shape) <= 32 and offsets[0] <= offsets[1] <= len(data),
+        f"{name} does not lie in it",
+    )
+    kind = np.dtype(_TYPES.get(type_, "<u2"))
+    here = data[offsets[0] : offsets[1]]
+    _demand(math.prod(shape) * kind.itemsize == len(here), f"{name} has not the size of its shape")
+    x = np.frombuffer(here, kind).reshape(shape) if len(here) else np.empty(shape, kind)
+    if type_ == "BF16":  # the upper half of a float32
+        return (x.astype("<u4") << 16).view("<f4")
+    return x
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------
+
+
+def save(
+    model: Any,
+    to: Any,
+    *,
+    optimizer: Any = None,
+    random: Generator | None = None,
+    step: int | None = None,
+    arrays: Arrays | None = None,
+    about: Mapping[str, Any] | None = None,
+    durable: bool = True,
+) -> None:
+    """Save a model of bt.nn, to a path or a binary file object.
+
+    With the optimizer and the generator of random numbers, training goes on from the file as if it had never
+    stopped. arrays and about (what JSON can say) are kept for the caller. A path holds the old
+    content or the new, whole, whatever happens meanwhile; durable=False does not wait for the disk, so that a
+    loss of power may bring back the old.
+    """
+    kind, config = type(model).__name__, getattr(model, "config", None)
+    text: dict[str, Any] = {"format": FORMAT, "model": {"kind": kind, "arguments": config}}
+    tensors: dict[str, Any] = {}
+    for name, x in _parameters(model).items():
+        if "/" in name:
+            raise ValueError(f"a parameter's name can't have a slash: {name}")
+        tensors[name] = x
+    text["model"]["dtype"] = next(iter(tensors.values())).dtype.name if tensors else "float64"
+    if optimizer is not None:
+        state = optimizer.state_dict()
+        for i, piece in enumerate(state["state"]):
+            tensors.update({f"optimizer/{i}/{name}": x for name, x in piece.items()})
+        text["optimizer"] = {
+            "kind": type(optimizer).__name__,
+            "lr": state["lr"],
+            "steps": state["steps"],
+            "pieces": len(state["state"]),
+        }
+        step = state["steps"] if step is None else step
+    if random is not None:
+        text["random"] = _state_of(random)
+    text["step"] = step
+    text["about"] = dict(about or {})
+    tensors.update({f"arrays/{name}": np.asarray(x) for name, x in (arrays or {}).items()})
+    write_tensors(to, tensors, {"burtorch": json.dumps(text)}, durable)
+
+
+def load(source: Any) -> Any:
+    """The model that save stored, from a path, a binary file object or bytes.
+
+    Layers are made on the current tape.
+    """
+    return load_checkpoint(source).model()
+
+
+def load_checkpoint(source: Any) -> Checkpoint:
+    """Everything that save stored, from a path, a binary file object or bytes.
+
+    Other safetensors files can be read too: restore(model=…) takes their parameters.
+    """
+    tensors, metadata = read_tensors(source)
+    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the checkpoint"
+    text: Any = {}
+    if "burtorch" in metadata:
+        try:
+            text = json.loads(metadata["burtorch"])
+        except (ValueError, RecursionError):
+            text = None
+        if not isinstance(text, dict) or text.get("format") != FORMAT:
+            found = text.get("format") if isinstance(text, dict) else None
+            raise ValueError(f"{name} can't be read: it is {found!r}, known is {FORMAT!r}")
+    return Checkpoint(
+        str(name),
+        {n: x for n, x in tensors.items() if "/" not in n},
+        {n[len("arrays/") :]: x for n, x in tensors.items() if n.startswith("arrays/")},
+        text.get("step") if _is_count(text.get("step")) else None,
+        text["about"] if isinstance(text.get("about"), dict) else {},
+        text,
+        tensors,
+    )
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a file holds."""
+
+    name: str
+    state_dict: dict[str, NDArray[Any]]  # of the model
+    arrays: dict[str, NDArray[Any]]  # the caller's
+    step: int | None
+    about: dict[str, Any]  # the caller's
+    _text: dict[str, Any]
+    _tensors: dict[str, NDArray[Any]]
+
+    def __repr__(self) -> str:
+        kind = (self._text.get("model") or {}).get("kind", "parameters")
+        return f"Checkpoint({self.name}: {kind}, step {self.step})"
+
+    def model(self) -> Any:
+        """The model, made anew; a layer on the current tape."""
+        from . import nn
+        from .nn.layers import drawing_apart
+
+        said = self._text.get("model")
+        said = said if isinstance(said, dict) else {}
+        kind, config, dtype = said.get("kind"), said.get("arguments"), said.get("dtype")
+        makers = {each.__name__: each for each in (*nn.MODELS, *nn.LAYERS)}
+        if not isinstance(config, dict) or not isinstance(kind, str) or kind not in makers:
+            raise ValueError(
+                f"{self.name} does not say how its model is made ({kind}): make it, then use "
+                "load_checkpoint(…).restore(model=…)"
+            )
+        maker = makers[kind]
+        # Before memory is taken for it: files can say anything.
+        stored = sum(x.size for x in self.state_dict.values())
+        try:
+            wanted = maker.count_parameters(**config)
+        except (TypeError, ValueError) as error:
+            raise self._bad(f"the arguments of {kind}: {error}") from None
+        if wanted != stored:
+            raise self._bad(f"{kind} has {wanted} parameters, the file {stored}")
+        try:
+            with drawing_apart():
+                made = maker(**config, dtype=dtype) if maker in nn.MODELS else maker(**config)
+        except (TypeError, ValueError) as error:
+            raise self._bad(f"the arguments of {kind}: {error}") from None
+        if _parameters(made) and next(iter(_parameters(made).values())).dtype.name != dtype:
+            raise ValueError(f"{self.name} holds a layer of {dtype}, the current tape is another")
+        made.load_state_dict(self.state_dict)
+        return made
+
+    def restore(
+        self, *, model: Any = None, optimizer: Any = None, random: Generator | None = None
+    ) -> None:
+        """Bring these to where they were when they were saved. They must be of the same kind and sizes.
+
+        If one does not fit, those after it are not changed: model, optimizer, random.
+        """
+        if model is not None:
+            model.load_state_dict(self.state_dict)
+        if optimizer is not None:
+            self._restore_optimizer(optimizer)
+        if random is not None:
+            if "random" not in self._text:
+                raise ValueError(f"{self.name} has no generator of random numbers")
+            self._restore_random(random)
+
+    def _restore_optimizer(self, optimizer: Any) -> None:
+        said = self._text.get("optimizer")
+        if not isinstance(said, dict):
+            raise ValueError(f"{self.name} has no optimizer")
+        kind, pieces = said.get("kind"), said.get("pieces")
+        if kind != type(optimizer).__name__:
+            raise ValueError(f"{self.name} has an optimizer {kind}, not {type(optimizer).__name__}")
+        numbers = isinstance(said.get("lr"), (int, float)) and _is_count(said.get("steps"))
+        if not numbers or not _is_count(pieces) or pieces > len(self._tensors) + 1:
+            raise self._bad("its optimizer has no numbers")
+        found: list[dict[str, NDArray[Any]]] = [{} for _ in range(pieces)]
+        for name, x in self._tensors.items():
+            head, _, rest = name.partition("/")
+            index, _, field = rest.partition("/")
+            if head == "optimizer" and index.isdecimal() and int(index) < pieces:
+                found[int(index)][field] = np.array(x)
+        optimizer.load_state_dict({"lr": said["lr"], "steps": said["steps"], "state": found})
+
+    def _restore_random(self, random: Generator) -> None:
+        said = self._text["random"]
+        kind = _state_of(random)["kind"]
+        if not isinstance(said, dict) or said.get("kind") != kind:
+            found = said.get("kind") if isinstance(said, dict) else None
+            raise ValueError(f"{self.name} has random numbers of {found}, not of {kind}")
+        try:
+            if isinstance(random, Random):
+                random.state = tuple(said["state"])
+            else:
+                random.bit_generator.state = said["state"]
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise self._bad(f"the state of {kind}: {error}") from None
+
+    def _bad(self, what: str) -> ValueError:
+        return ValueError(f"{self.name} can't be read: {what}")
+
+
+def _parameters(model: Any) -> dict[str, NDArray[Any]]:
+    """By name, without a copy where there are arrays."""
+    if isinstance(getattr(model, "values", None), np.ndarray):
+        return {each.name: each.data for each in model.parameters()}
+    state: dict[str, NDArray[Any]] = model.state_dict()
+    return state
+
+
+def _state_of(random: Generator) -> dict[str, Any]:
+    if isinstance(random, Random):
+        return {"kind": "Random", "state": list(random.state)}
+    if not isinstance(random, np.random.Generator):
+        raise TypeError(f"a bt.Random or a numpy.random.Generator, not {type(random).__name__}")
+    state = _plain(random.bit_generator.state)
+    return {"kind": type(random.bit_generator).__name__, "state": state}
+
+
+def _plain(x: Any) -> Any:
+    """The same without NumPy's types."""
+    if isinstance(x, Mapping):
+        return {name: _plain(each) for name, each in x.items()}
+    return x.tolist() if isinstance(x, (np.ndarray, np.generic)) else x
