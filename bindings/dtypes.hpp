@@ -18,7 +18,7 @@
   X(float32, float)                                                                                \
   X(float16, burtorch::float16)                                                                    \
   X(bfloat16, burtorch::bfloat16)                                                                  \
-  BURTORCH_QUAD_TYPES(X)                                                                           \
+  X(float128, burtorch::float128)                                                                  \
   X(float32x8, burtorch::float32x8)                                                                \
   X(float64x4, burtorch::float64x4)                                                                \
   X(dual64, burtorch::dual64)

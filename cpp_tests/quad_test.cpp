@@ -8,8 +8,6 @@
 #include <limits>
 #include <string>
 
-#if BURTORCH_HAS_FLOAT128
-
 namespace bt = burtorch;
 
 namespace {
@@ -77,5 +75,3 @@ TEST_CASE("the whole range") {
 }
 
 } // namespace
-
-#endif

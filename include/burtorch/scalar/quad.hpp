@@ -1,16 +1,17 @@
 // burtorch/scalar/quad.hpp — float128: IEEE binary128, 113 binary digits, about 34 decimal ones
 // SPDX-License-Identifier: MIT
 //
-// Arithmetic is the compiler's (std::float128_t, __float128, or a long double of that format) and
-// correctly rounded. The functions are written here, because the standard library of most compilers
+// Arithmetic is the compiler's (std::float128_t, __float128, or a long double of that format), else
+// that of soft_quad.hpp; both are correctly rounded, so that all results are the same. The functions are written here, because the standard library of most compilers
 // has none for this type: a first guess in double is improved by an identity that triples its
 // digits, or a series is summed after the argument was made small. Their relative error is below
 // 1e-32 (cpp_tests/quad_test.cpp; a unit in the last place is 2e-34), with these limits: sin, cos
 // and tan want |x| < 2^50, and pow(x, y) loses as many digits as |y·log x| has.
-// BURTORCH_HAS_FLOAT128 says whether the compiler has such a type.
+// BURTORCH_SOFT_FLOAT128=1 chooses soft_quad.hpp where there was a choice.
 #pragma once
 
 #include <burtorch/scalar/scalar.hpp>
+#include <burtorch/scalar/soft_quad.hpp>
 
 #include <array>
 #include <bit>
@@ -29,24 +30,24 @@
 #endif
 #endif
 
-#if defined(__STDCPP_FLOAT128_T__) || LDBL_MANT_DIG == 113 || defined(__SIZEOF_FLOAT128__)
-#define BURTORCH_HAS_FLOAT128 1
-#else
-#define BURTORCH_HAS_FLOAT128 0
+#ifndef BURTORCH_SOFT_FLOAT128
+#define BURTORCH_SOFT_FLOAT128 0
 #endif
-
-#if BURTORCH_HAS_FLOAT128
 
 BURTORCH_BEGIN_NAMESPACE
 
 class float128 {
 public:
-#if defined(__STDCPP_FLOAT128_T__)
+#if BURTORCH_SOFT_FLOAT128
+  using Native = detail::SoftQuad;
+#elif defined(__STDCPP_FLOAT128_T__)
   using Native = std::float128_t;
 #elif LDBL_MANT_DIG == 113
   using Native = long double;
-#else
+#elif defined(__SIZEOF_FLOAT128__)
   __extension__ typedef __float128 Native;
+#else
+  using Native = detail::SoftQuad;
 #endif
 
   float128() = default;
@@ -81,16 +82,17 @@ public:
 
   // The words of its representation, the low one first.
   constexpr std::array<std::uint64_t, 2> words() const {
-    auto w = std::bit_cast<std::array<std::uint64_t, 2>>(x_);
-    if constexpr (std::endian::native == std::endian::big) w = {w[1], w[0]};
-    return w;
+    return inOrder(std::bit_cast<std::array<std::uint64_t, 2>>(x_));
   }
-  static constexpr float128 fromWords(std::array<std::uint64_t, 2> w) {
-    if constexpr (std::endian::native == std::endian::big) w = {w[1], w[0]};
-    return of(std::bit_cast<Native>(w));
+  static constexpr float128 fromWords(const std::array<std::uint64_t, 2>& w) {
+    return of(std::bit_cast<Native>(inOrder(w)));
   }
 
 private:
+  static constexpr std::array<std::uint64_t, 2> inOrder(const std::array<std::uint64_t, 2>& w) {
+    if (std::is_class_v<Native> || std::endian::native == std::endian::big) return {w[1], w[0]};
+    return w;
+  }
   static BURTORCH_INLINE constexpr float128 of(Native x) {
     float128 q;
     q.x_ = x;
@@ -423,5 +425,3 @@ template <> struct std::numeric_limits<burtorch::float128> { // what the library
   static constexpr Q lowest() { return -max(); }
   static constexpr Q denorm_min() { return Q::fromWords({1, 0}); }
 };
-
-#endif

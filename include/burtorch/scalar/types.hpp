@@ -19,17 +19,12 @@ BURTORCH_END_NAMESPACE
 
 // X(name, type): the tests try every operation on each of these, and Python's dtypes are among
 // them.
-#if BURTORCH_HAS_FLOAT128
-#define BURTORCH_QUAD_TYPES(X) X(float128, burtorch::float128)
-#else
-#define BURTORCH_QUAD_TYPES(X)
-#endif
 #define BURTORCH_SCALAR_TYPES(X)                                                                   \
   X(float32, float)                                                                                \
   X(float64, double)                                                                               \
   X(float16, burtorch::float16)                                                                    \
   X(bfloat16, burtorch::bfloat16)                                                                  \
-  BURTORCH_QUAD_TYPES(X)                                                                           \
+  X(float128, burtorch::float128)                                                                  \
   X(float32x8, burtorch::float32x8)                                                                \
   X(float32x16, burtorch::float32x16)                                                              \
   X(float64x4, burtorch::float64x4)                                                                \
