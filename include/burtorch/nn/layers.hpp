@@ -24,7 +24,7 @@ namespace nn {
 enum class Activation { identity, sigmoid, relu, tanh, gelu };
 
 // Of a Value or of every element of a View.
-template <class X> X activate(const X& x, Activation activation) {
+template <class X> constexpr X activate(const X& x, Activation activation) {
   switch (activation) {
   case Activation::sigmoid:
     return sigmoid(x);
