@@ -1,0 +1,505 @@
+// burtorch/replay.hpp — a recorded function, run again on new inputs
+// SPDX-License-Identifier: MIT
+//
+//   const Value a(tape, 1.0), b(tape, 2.0);
+//   const Recording<double> f({a, b}, sqr(a * b) + b);     // what was recorded, frozen
+//   auto workspace = f.workspace();                        // one per thread
+//   double y = f.valueAndGradient(workspace, x, gradient); // x, gradient: two numbers each
+//
+// A Recording is a compact copy of the part of a tape that lies between inputs and outputs; the tape
+// is free to go on or to die. It never changes, so any number of threads may run it, each in a
+// Workspace of its own, and a run appends nothing and allocates nothing. A Workspace may be of another
+// scalar than the tape: workspace<dual<T>>() for directional derivatives, workspace<simd<T, N>>() for
+// N samples at once, which is what batch() does.
+//
+// Everything else is taken as it was when recording: leaves that are no inputs are constants, and a
+// branch in the program that recorded stays taken.
+//
+// Running does what the tape did, by the same structs in the same order, so the numbers are the same
+// bit for bit (where a compiler may not fuse operations across statements: -ffp-contract=off). Passes:
+//   fold      what depends on no input is computed once, now; operands known to be constant become
+//             plain numbers. Changes no bit.
+//   dead      what no output depends on is removed. Changes no bit.
+//   share     equal expressions are computed once. Values stay as they are; gradients are sums in
+//             another order, so they round differently.
+#pragma once
+
+#include <burtorch/backward.hpp>
+#include <burtorch/config.hpp>
+#include <burtorch/error.hpp>
+#include <burtorch/op/table.hpp>
+#include <burtorch/scalar/simd.hpp>
+#include <burtorch/scalar/vector_math.hpp>
+#include <burtorch/tape.hpp>
+#include <burtorch/value.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <map>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+BURTORCH_BEGIN_NAMESPACE
+
+// What is done to a recording when it is made; see above.
+enum class Passes : std::uint8_t { none = 0, dead = 1, fold = 2, share = 4, exact = 3, all = 7 };
+constexpr Passes operator|(Passes x, Passes y) {
+  return static_cast<Passes>(static_cast<unsigned>(x) | static_cast<unsigned>(y));
+}
+constexpr bool has(Passes passes, Passes one) {
+  return (static_cast<unsigned>(passes) & static_cast<unsigned>(one)) != 0;
+}
+
+namespace detail {
+
+// Operations with many operands, and blocks: out of the hot loop.
+template <class O, Form F, class T, class Index, class Record>
+BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const Record& record) {
+  using Run = RunOf<T>;
+  using List = ListOf<T, Index>;
+  const std::size_t a = record.a, n = record.b;
+  const Index* const stored = operands + a;
+  if constexpr (op::is<op::Reduction, O>) {
+    if constexpr (F == Form::run) return static_cast<T>(O::forward(Run{values + a, n}));
+    else return static_cast<T>(O::forward(List{values, stored, n}));
+  } else {
+    ComputedIn<T> z;
+    if constexpr (F == Form::run)
+      z = O::forward(Run{values + stored[0], n}, Run{values + stored[1], n});
+    else z = O::forward(List{values, stored, n}, List{values, stored + n, n});
+    if constexpr (O::hasBias) z = z + computed(values[stored[F == Form::run ? 2 : 2 * n]]);
+    return static_cast<T>(z);
+  }
+}
+
+template <class T, class Index, class Record>
+BURTORCH_NOINLINE void evaluateBlock(const TapeAccess::Columns<T, Index>& c, const Record& record) {
+  const BlockDescription<T, Index> d(c.operands + record.a);
+  d.methods().forward({c.values, c.grads, c.constants + d.constantsPlace(), d,
+                       record.firstResult(), record.results()});
+}
+
+// Computes the result of a record; the counterpart of Pull, with the same trick: the value written last
+// stays in a register. Invariant: last_ == values[lastNode_].
+template <class T, class Index> class Push {
+  using C = ComputedIn<T>;
+
+public:
+  explicit Push(const TapeAccess::Columns<T, Index>& columns)
+      : columns_(columns), last_(columns.values[0]), lastNode_(0) {}
+
+  template <class Record> BURTORCH_INLINE void operator()(const Record& record) {
+    const T* BURTORCH_RESTRICT const values = columns_.values;
+    // By value: a reference would keep last_ in memory.
+    const auto v = [values, last = last_, node = lastNode_](std::size_t i) BURTORCH_INLINE_LAMBDA {
+      T x = last;
+      if (i != node) [[unlikely]]
+        x = values[i];
+      return static_cast<C>(computed(x));
+    };
+    const auto number = [this](std::size_t i) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
+      return computed(columns_.constants[i]);
+    };
+    dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
+      const auto set = [&](const auto& z) BURTORCH_INLINE_LAMBDA {
+        last_ = static_cast<T>(z);
+        lastNode_ = record.result;
+        columns_.values[lastNode_] = last_;
+      };
+      if constexpr (op::is<op::Block, O>) {
+        evaluateBlock(columns_, record);
+        lastNode_ = record.result;
+        last_ = columns_.values[lastNode_];
+      } else if constexpr (op::is<op::Unary, O>) set(O::forward(v(record.a)));
+      else if constexpr (op::is<op::Clipped, O>)
+        set(O::forward(v(record.a), number(record.b), number(record.b + std::size_t{1})));
+      else if constexpr (!op::is<op::Binary, O>)
+        set(evaluateMany<O, F>(columns_.values, columns_.operands, record));
+      else if constexpr (F == Form::nodeNumber)
+        set(O::forward(v(record.a), static_cast<C>(number(record.b))));
+      else if constexpr (F == Form::numberNode)
+        set(O::forward(static_cast<C>(number(record.a)), v(record.b)));
+      else set(O::forward(v(record.a), v(record.b)));
+    });
+  }
+
+private:
+  TapeAccess::Columns<T, Index> columns_;
+  T last_;
+  std::size_t lastNode_;
+};
+
+} // namespace detail
+
+// What one run of a recording needs: values, gradients, constants of a scalar type.
+template <class S> class Workspace {
+public:
+  std::span<const S> values() const { return values_; }
+  std::span<const S> grads() const { return grads_; }
+
+private:
+  template <Scalar, class...> friend class Recording;
+  std::vector<S> values_, grads_, constants_;
+};
+
+template <Scalar T, class... Options> class Recording {
+  static_assert(!detail::TapeOptions<Options...>::concurrent);
+
+public:
+  using TapeType = Tape<T, Options...>;
+  using Index = typename TapeType::Index;
+  using Record = typename TapeType::Record;
+
+  // What was recorded between the inputs and the outputs.
+  template <class... O>
+  Recording(std::span<const Value<T, O...>> inputs, std::span<const Value<T, O...>> outputs,
+            Passes passes = Passes::exact) {
+    if (outputs.empty()) detail::fail(ErrorKind::badArgument, "a recording of no outputs");
+    const auto& from = outputs.front().tape();
+    std::size_t nodes = 0;
+    const auto take = [&](const auto& handles, std::vector<Index>& to, const char* what) {
+      for (const auto& handle : handles) {
+        outputs.front().checkSameTape(handle);
+        nodes = std::max(nodes, detail::nodesUpTo(handle));
+        to.push_back(handle.sysGetRawNodeIndex());
+        labels_.push_back(nameFor(handle, what, to.size()));
+      }
+    };
+    take(inputs, inputs_, "x");
+    take(outputs, outputs_, "y");
+    demandDistinctInputs();
+    for (const auto& input : inputs)
+      if (from.recordOf(input.sysGetRawNodeIndex()) != from.records().size())
+        detail::fail(ErrorKind::badArgument,
+                     "an input of a recording is a leaf; node " +
+                         std::to_string(input.sysGetRawNodeIndex()) + " is the result of " +
+                         from.namesOf(from.recordOf(input.sysGetRawNodeIndex())).function);
+    detail::TapeAccess::copy(from, nodes, 2 * from.records().size(), tape_);
+    if (has(passes, Passes::fold)) fold();
+    if (has(passes, Passes::share)) share();
+    if (has(passes, Passes::dead)) removeDead();
+    settle();
+  }
+  template <class... O>
+  Recording(std::initializer_list<Value<T, O...>> inputs, const Value<T, O...>& output,
+            Passes passes = Passes::exact)
+      : Recording(std::span<const Value<T, O...>>(inputs.begin(), inputs.size()),
+                  std::span<const Value<T, O...>>(&output, 1), passes) {}
+  template <RangeOfValues X>
+  Recording(const X& inputs, const detail::ValueIn<X>& output, Passes passes = Passes::exact)
+      : Recording(std::span<const detail::ValueIn<X>>(inputs),
+                  std::span<const detail::ValueIn<X>>(&output, 1), passes) {}
+  template <RangeOfValues X, RangeOfValues Y>
+  Recording(const X& inputs, const Y& outputs, Passes passes = Passes::exact)
+      : Recording(std::span<const detail::ValueIn<X>>(inputs),
+                  std::span<const detail::ValueIn<X>>(outputs), passes) {}
+  // The inputs are the leaves made since the mark, in order.
+  template <class Mark, class... O>
+    requires std::same_as<Mark, typename Tape<T, O...>::Mark>
+  Recording(const Mark& mark, const Value<T, O...>& root, Passes passes = Passes::exact)
+      : Recording(leavesSince(mark, root), root, passes) {}
+
+  std::size_t inputs() const { return inputs_.size(); }
+  std::size_t outputs() const { return outputs_.size(); }
+  std::span<const Index> inputNodes() const { return inputs_; }
+  std::span<const Index> outputNodes() const { return outputs_; }
+  // The labels that inputs and outputs had, else x0, x1, …, y0, ….
+  const std::string& inputName(std::size_t i) const { return labels_[i]; }
+  const std::string& outputName(std::size_t i) const { return labels_[inputs_.size() + i]; }
+  // The frozen tape: for looking at.
+  const TapeType& tape() const { return tape_; }
+  bool hasBlocks() const { return hasBlocks_; }
+
+  // Memory to run in, of this scalar or of another one.
+  template <class S = T> Workspace<S> workspace() const {
+    if (!std::same_as<S, T> && hasBlocks_)
+      detail::fail(ErrorKind::badArgument,
+                   "a recording with block operations (of views) runs on its own scalar only");
+    Workspace<S> w;
+    w.values_ = convert<S>(tape_.values());
+    w.constants_ = convert<S>(tape_.constants());
+    w.grads_.assign(tape_.size(), S(0));
+    return w;
+  }
+
+  // ---- a run in parts: set inputs, forward, backward from one output, read gradients -------------
+
+  template <class S, class X> BURTORCH_INLINE void set(Workspace<S>& w, const X& x) const {
+    if (firstInput_ != none) {
+      S* const to = w.values_.data() + firstInput_;
+      for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) to[i] = x[i];
+    } else {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) w.values_[inputs_[i]] = x[i];
+    }
+  }
+  template <class S> BURTORCH_NOINLINE void forward(Workspace<S>& w) const {
+    detail::Push<S, Index> push(columns(w));
+    const Record* const records = tape_.records().data();
+    for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) push(records[r]);
+  }
+  template <class S> const S& output(const Workspace<S>& w, std::size_t i = 0) const {
+    return w.values_[outputs_[i]];
+  }
+  template <class S>
+  BURTORCH_NOINLINE void backward(Workspace<S>& w, std::size_t output = 0,
+                                  const std::type_identity_t<S>& seed = S(1)) const {
+    std::fill(w.grads_.begin(), w.grads_.end(), S(0));
+    detail::Pull pull(columns(w), detail::Everything{}, outputs_[output], seed);
+    const Record* const records = tape_.records().data();
+    for (std::size_t r = sweepFrom_[output]; r-- != 0;) pull(records[r]);
+  }
+  template <class S, class Out>
+  BURTORCH_INLINE void gradient(const Workspace<S>& w, Out&& out) const {
+    if (firstInput_ != none) {
+      const S* const from = w.grads_.data() + firstInput_;
+      for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) out[i] = from[i];
+    } else {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) out[i] = w.grads_[inputs_[i]];
+    }
+  }
+
+  // ---- whole runs. x and out are anything with an element per input ------------------------------
+
+  template <class S, class X> S value(Workspace<S>& w, const X& x) const {
+    set(w, x);
+    forward(w);
+    return output(w);
+  }
+  template <class S, class X, class Out> void values(Workspace<S>& w, const X& x, Out&& out) const {
+    set(w, x);
+    forward(w);
+    for (std::size_t i = 0; i < outputs(); ++i) out[i] = output(w, i);
+  }
+  template <class S, class X, class Out>
+  S valueAndGradient(Workspace<S>& w, const X& x, Out&& out) const {
+    set(w, x);
+    forward(w);
+    backward(w);
+    gradient(w, out);
+    return output(w);
+  }
+  // Row after row: the derivatives of output i by all inputs.
+  template <class S, class X>
+  void jacobian(Workspace<S>& w, const X& x, std::span<S> values, std::span<S> rows) const {
+    if (values.size() < outputs() || rows.size() < outputs() * inputs())
+      detail::fail(ErrorKind::badArgument, "jacobian: room for " + std::to_string(outputs()) +
+                                               " values and as many rows of " +
+                                               std::to_string(inputs()) + " is needed");
+    this->values(w, x, values);
+    for (std::size_t i = 0; i < outputs(); ++i) {
+      backward(w, i);
+      gradient(w, rows.subspan(i * inputs(), inputs()));
+    }
+  }
+
+  // Values and gradients of the first output at n points, which are the rows of x; so are the
+  // gradients. `grads` may be null. As many points at a time as a Workspace of lanes has.
+  template <std::size_t N>
+  void batch(Workspace<simd<T, N>>& w, const T* x, std::size_t n, T* values, T* grads) const {
+    const std::size_t d = inputs();
+    for (std::size_t first = 0; first < n; first += N) {
+      const std::size_t count = std::min(N, n - first); // the last lanes repeat the last point
+      for (std::size_t i = 0; i < d; ++i) {
+        simd<T, N>& lanes = w.values_[inputs_[i]];
+        for (std::size_t k = 0; k < N; ++k)
+          lanes.set(k, x[(first + std::min(k, count - 1)) * d + i]);
+      }
+      forward(w);
+      for (std::size_t k = 0; k < count; ++k) values[first + k] = output(w)[k];
+      if (grads == nullptr) continue;
+      backward(w);
+      for (std::size_t i = 0; i < d; ++i) {
+        const simd<T, N>& lanes = w.grads_[inputs_[i]];
+        for (std::size_t k = 0; k < count; ++k) grads[(first + k) * d + i] = lanes[k];
+      }
+    }
+  }
+  void batch(Workspace<T>& w, const T* x, std::size_t n, T* values, T* grads) const {
+    const std::size_t d = inputs();
+    for (std::size_t k = 0; k < n; ++k)
+      if (grads == nullptr) values[k] = value(w, x + k * d);
+      else values[k] = valueAndGradient(w, x + k * d, grads + k * d);
+  }
+
+private:
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  template <class S>
+  detail::TapeAccess::Columns<S, Index> columns(Workspace<S>& w) const {
+    return {w.values_.data(), w.grads_.data(), w.constants_.data(),
+            const_cast<Index*>(tape_.operands().data())}; // which kernels only read
+  }
+
+  template <class S> static std::vector<S> convert(std::span<const T> from) {
+    std::vector<S> to;
+    to.reserve(from.size());
+    for (const T& each : from) to.push_back(S(each));
+    return to;
+  }
+
+  template <class V>
+  static std::string nameFor(const V& handle, const char* what, std::size_t number) {
+    std::string label = handle.label();
+    if (!label.empty()) return label;
+    label = what;
+    label += std::to_string(number - 1);
+    return label;
+  }
+
+  template <class Mark, class V> static std::vector<V> leavesSince(const Mark& mark, const V& root) {
+    const auto& tape = root.tape();
+    const auto records = tape.records();
+    std::size_t r = 0;
+    std::vector<V> leaves;
+    for (std::size_t i = tape.nodesAt(mark); i < tape.size(); ++i) {
+      while (r < records.size() && records[r].result < i) ++r;
+      if (r == records.size() || !records[r].made(i)) leaves.push_back(V::at(root.tape(), i));
+    }
+    return leaves;
+  }
+
+  void demandDistinctInputs() const {
+    std::vector<Index> sorted = inputs_;
+    std::ranges::sort(sorted);
+    if (std::ranges::adjacent_find(sorted) != sorted.end())
+      detail::fail(ErrorKind::badArgument, "a recording was given the same input twice");
+  }
+
+  Record* records() { return detail::TapeAccess::records(tape_); }
+
+  // ---- passes -----------------------------------------------------------------------------------
+
+  void fold() {
+    std::vector<bool> varies(tape_.size());
+    for (const Index i : inputs_) varies[i] = true;
+    const auto columns = detail::TapeAccess::columns(tape_);
+    std::vector<T> constants;
+    const auto keep = [&](Index& place, std::size_t n) {
+      const Index to = static_cast<Index>(constants.size());
+      constants.insert(constants.end(), columns.constants + place, columns.constants + place + n);
+      place = to;
+    };
+    const auto makeNumber = [&](Index& node) {
+      constants.push_back(columns.values[node]);
+      node = static_cast<Index>(constants.size() - 1);
+    };
+    std::size_t kept = 0;
+    for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) {
+      Record record = records()[r];
+      bool any = false;
+      tape_.forEachOperand(record, [&](Index operand) { any = any || varies[operand]; });
+      if (!any) continue; // its results stay, as leaves
+      for (std::size_t i = 0; i < record.results(); ++i) varies[record.firstResult() + i] = true;
+      detail::dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
+        if constexpr (op::is<op::Clipped, O>) keep(record.b, 2);
+        else if constexpr (op::is<op::Block, O>) {
+          const detail::BlockDescription<T, Index> d(columns.operands + record.a);
+          keep(d.constantsPlace(), d.constants());
+        } else if constexpr (op::is<op::Binary, O>) {
+          if constexpr (F == Form::nodeNumber) keep(record.b, 1);
+          else if constexpr (F == Form::numberNode) keep(record.a, 1);
+          else if (!varies[record.b]) {
+            makeNumber(record.b);
+            record.word = codeOf(op::Entry<O>::code, Form::nodeNumber);
+          } else if (!varies[record.a]) {
+            makeNumber(record.a);
+            record.word = codeOf(op::Entry<O>::code, Form::numberNode);
+          }
+        }
+      });
+      records()[kept++] = record;
+    }
+    std::ranges::copy(constants, columns.constants);
+    detail::TapeAccess::shrink(tape_, kept, constants.size());
+  }
+
+  // Equal expressions become one. Neighbours that an operation takes as a run stay where they are.
+  void share() {
+    std::vector<bool> inRun(tape_.size());
+    for (const Record& record : tape_.records())
+      if (op::operandsOf(record.code()) == op::Operands::many &&
+          (record.isBlock() || record.form() == Form::run))
+        tape_.forEachOperand(record, [&](Index operand) { inRun[operand] = true; });
+    std::vector<Index> same(tape_.size());
+    for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<Index>(i);
+    const auto columns = detail::TapeAccess::columns(tape_);
+    std::map<std::vector<std::uint64_t>, Index> seen;
+    std::vector<std::uint64_t> key;
+    const auto number = [&](std::size_t place) {
+      std::uint64_t words[(sizeof(T) + 7) / 8] = {};
+      std::memcpy(words, columns.constants + place, sizeof(T));
+      key.insert(key.end(), std::begin(words), std::end(words));
+    };
+    for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) {
+      Record& record = records()[r];
+      if (record.isBlock()) continue;
+      key.assign(1, record.code());
+      const auto node = [&](Index& operand) {
+        operand = same[operand];
+        key.push_back(operand);
+      };
+      detail::dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
+        if constexpr (op::is<op::Unary, O>) node(record.a);
+        else if constexpr (op::is<op::Clipped, O>) {
+          node(record.a);
+          number(record.b);
+          number(record.b + std::size_t{1});
+        } else if constexpr (op::is<op::Binary, O>) {
+          if constexpr (F == Form::numberNode) number(record.a);
+          else node(record.a);
+          if constexpr (F == Form::nodeNumber) number(record.b);
+          else node(record.b);
+        } else if constexpr (!op::is<op::Block, O>) {
+          std::size_t stored = 0;
+          tape_.forEachOperand(record, [&](Index) { ++stored; });
+          if constexpr (F == Form::list)
+            for (std::size_t i = 0; i < stored; ++i) node(columns.operands[record.a + i]);
+          else tape_.forEachOperand(record, [&](Index operand) { key.push_back(operand); });
+        }
+      });
+      const auto [at, isNew] = seen.try_emplace(key, record.result);
+      if (!isNew && !inRun[record.result]) same[record.result] = at->second;
+    }
+    for (Index& output : outputs_) output = same[output];
+  }
+
+  void removeDead() {
+    const auto handles = [&](const std::vector<Index>& nodes) {
+      std::vector<Value<T, Options...>> values;
+      for (const Index i : nodes) values.push_back(Value<T, Options...>::at(tape_, i));
+      return values;
+    };
+    auto in = handles(inputs_), out = handles(outputs_);
+    tape_.collect(in, out);
+    for (std::size_t i = 0; i < in.size(); ++i) inputs_[i] = in[i].sysGetRawNodeIndex();
+    for (std::size_t i = 0; i < out.size(); ++i) outputs_[i] = out[i].sysGetRawNodeIndex();
+  }
+
+  void settle() {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) tape_.setLabel(inputs_[i], inputName(i));
+    bool isRun = !inputs_.empty();
+    for (std::size_t i = 1; i < inputs_.size(); ++i) isRun &= inputs_[i] == inputs_[i - 1] + 1u;
+    firstInput_ = isRun ? inputs_.front() : none;
+    for (const Index output : outputs_) {
+      const std::size_t record = tape_.recordOf(output);
+      sweepFrom_.push_back(record == tape_.records().size() ? 0 : record + 1);
+    }
+    for (const Record& record : tape_.records()) hasBlocks_ |= record.isBlock();
+  }
+
+  TapeType tape_;
+  std::vector<Index> inputs_, outputs_;
+  std::vector<std::string> labels_;
+  std::vector<std::size_t> sweepFrom_; // per output: how many records a sweep from it looks at
+  std::size_t firstInput_ = none;      // where the inputs are neighbours
+  bool hasBlocks_ = false;
+};
+
+BURTORCH_END_NAMESPACE
