@@ -16,5 +16,6 @@ void registerModels(pybind11::module_& module);
 void registerOptim(pybind11::module_& module);
 void registerLossScale(pybind11::module_& module);
 void registerViz(pybind11::module_& module);
+void registerCompile(pybind11::module_& module);
 
 } // namespace burtorch_python

@@ -26,6 +26,7 @@
 #include <burtorch/op/table.hpp>
 #include <burtorch/replay.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -301,7 +302,7 @@ private:
   C number(std::size_t place) const { return C(static_cast<double>(tape_.constants()[place])); }
   std::vector<C> gathered(const Record& record) const { // all operands, in order
     std::vector<C> x;
-    tape_.forEachOperand(record, [&](Index operand) { x.push_back(values_[operand]); });
+    for (const Index operand : recording_.operandsOf(record)) x.push_back(values_[operand]);
     return x;
   }
   static auto halves(const std::vector<C>& all, std::size_t n) { // of a Product's operands
@@ -330,9 +331,8 @@ private:
         if constexpr (O::hasBias) z = z + all.back();
       }
     });
-    bool any = false;
-    tape_.forEachOperand(record, [&](Index operand) { any = any || varies_[operand]; });
-    varies_[record.result] = any;
+    varies_[record.result] = std::ranges::any_of(recording_.operandsOf(record),
+                                                 [&](Index i) { return bool(varies_[i]); });
   }
   template <Form F> C left(const Record& record) const {
     if constexpr (F == Form::numberNode) return number(record.a);
@@ -368,11 +368,11 @@ private:
         if (F != Form::nodeNumber) give(record.b, O::pullbackY(x, y, z, g));
         if (isLaterX) give(record.a, O::pullbackX(x, y, z, g));
       } else if constexpr (op::is<op::Reduction, O>) {
-        const auto nodes = operandsOf(record);
+        const auto nodes = recording_.operandsOf(record);
         O::pullback(gathered(record), z, g,
                     [&](std::size_t i, const C& c) { give(nodes[i], c); });
       } else if constexpr (op::is<op::Product, O>) {
-        const auto nodes = operandsOf(record);
+        const auto nodes = recording_.operandsOf(record);
         const std::size_t n = record.b;
         const auto [x, y] = halves(gathered(record), n);
         O::pullback(
@@ -382,12 +382,6 @@ private:
       }
     });
   }
-  std::vector<Index> operandsOf(const Record& record) const {
-    std::vector<Index> nodes;
-    tape_.forEachOperand(record, [&](Index operand) { nodes.push_back(operand); });
-    return nodes;
-  }
-
   const typename R::TapeType& tape_;
   const R& recording_;
   Statements statements_;

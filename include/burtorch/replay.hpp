@@ -59,6 +59,14 @@ constexpr bool has(Passes passes, Passes one) {
 
 namespace detail {
 
+constexpr bool isClipped(Op operation) {
+#define BURTORCH_ONE(Name, function)                                                               \
+  if (operation == Op::e##Name) return true;
+  BURTORCH_CLIPPED_OPERATIONS(BURTORCH_ONE)
+#undef BURTORCH_ONE
+  return false;
+}
+
 // Operations with many operands, and blocks: out of the hot loop.
 template <class O, Form F, class T, class Index, class Record>
 BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const Record& record) {
@@ -216,6 +224,11 @@ public:
   // The frozen tape: for looking at.
   const TapeType& tape() const { return tape_; }
   bool hasBlocks() const { return hasBlocks_; }
+  std::vector<Index> operandsOf(const Record& record) const { // those that are nodes, in order
+    std::vector<Index> nodes;
+    tape_.forEachOperand(record, [&](Index operand) { nodes.push_back(operand); });
+    return nodes;
+  }
 
   // Memory to run in, of this scalar or of another one.
   template <class S = T> Workspace<S> workspace() const {
@@ -376,44 +389,45 @@ private:
 
   // ---- passes -----------------------------------------------------------------------------------
 
+  // f(place, how many) for the plain numbers of a record that is no block.
+  template <class F> static void withNumbers(Record& record, const F& f) {
+    const auto which = op::operandsOf(record.code());
+    if (detail::isClipped(record.operation())) f(record.b, std::size_t{2});
+    else if (which == op::Operands::a && record.form() == Form::nodeNumber)
+      f(record.b, std::size_t{1});
+    else if (which == op::Operands::b) f(record.a, std::size_t{1});
+  }
+
   void fold() {
     std::vector<bool> varies(tape_.size());
     for (const Index i : inputs_) varies[i] = true;
     const auto columns = detail::TapeAccess::columns(tape_);
     std::vector<T> constants;
     const auto keep = [&](Index& place, std::size_t n) {
-      const Index to = static_cast<Index>(constants.size());
+      const auto to = static_cast<Index>(constants.size());
       constants.insert(constants.end(), columns.constants + place, columns.constants + place + n);
       place = to;
     };
-    const auto makeNumber = [&](Index& node) {
+    const auto makeNumber = [&](Record& record, Index& node, Form form) {
+      record.word = codeOf(record.operation(), form);
       constants.push_back(columns.values[node]);
       node = static_cast<Index>(constants.size() - 1);
     };
     std::size_t kept = 0;
     for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) {
       Record record = records()[r];
-      bool any = false;
-      tape_.forEachOperand(record, [&](Index operand) { any = any || varies[operand]; });
-      if (!any) continue; // its results stay, as leaves
+      if (std::ranges::none_of(operandsOf(record), [&](Index i) { return bool(varies[i]); }))
+        continue; // its results stay, as leaves
       for (std::size_t i = 0; i < record.results(); ++i) varies[record.firstResult() + i] = true;
-      detail::dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
-        if constexpr (op::is<op::Clipped, O>) keep(record.b, 2);
-        else if constexpr (op::is<op::Block, O>) {
-          const detail::BlockDescription<T, Index> d(columns.operands + record.a);
-          keep(d.constantsPlace(), d.constants());
-        } else if constexpr (op::is<op::Binary, O>) {
-          if constexpr (F == Form::nodeNumber) keep(record.b, 1);
-          else if constexpr (F == Form::numberNode) keep(record.a, 1);
-          else if (!varies[record.b]) {
-            makeNumber(record.b);
-            record.word = codeOf(op::Entry<O>::code, Form::nodeNumber);
-          } else if (!varies[record.a]) {
-            makeNumber(record.a);
-            record.word = codeOf(op::Entry<O>::code, Form::numberNode);
-          }
-        }
-      });
+      if (record.isBlock()) {
+        const detail::BlockDescription<T, Index> d(columns.operands + record.a);
+        keep(d.constantsPlace(), d.constants());
+      } else if (op::operandsOf(record.code()) == op::Operands::ab) {
+        if (!varies[record.b]) makeNumber(record, record.b, Form::nodeNumber);
+        else if (!varies[record.a]) makeNumber(record, record.a, Form::numberNode);
+      } else {
+        withNumbers(record, keep);
+      }
       records()[kept++] = record;
     }
     std::ranges::copy(constants, columns.constants);
@@ -422,49 +436,36 @@ private:
 
   // Equal expressions become one. Neighbours that an operation takes as a run stay where they are.
   void share() {
+    const auto takesRun = [](const Record& record) {
+      return op::operandsOf(record.code()) == op::Operands::many &&
+             (record.isBlock() || record.form() == Form::run);
+    };
     std::vector<bool> inRun(tape_.size());
     for (const Record& record : tape_.records())
-      if (op::operandsOf(record.code()) == op::Operands::many &&
-          (record.isBlock() || record.form() == Form::run))
-        tape_.forEachOperand(record, [&](Index operand) { inRun[operand] = true; });
+      if (takesRun(record))
+        for (const Index operand : operandsOf(record)) inRun[operand] = true;
     std::vector<Index> same(tape_.size());
     for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<Index>(i);
     const auto columns = detail::TapeAccess::columns(tape_);
     std::map<std::vector<std::uint64_t>, Index> seen;
-    std::vector<std::uint64_t> key;
-    const auto number = [&](std::size_t place) {
-      std::uint64_t words[(sizeof(T) + 7) / 8] = {};
-      std::memcpy(words, columns.constants + place, sizeof(T));
-      key.insert(key.end(), std::begin(words), std::end(words));
-    };
     for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) {
       Record& record = records()[r];
       if (record.isBlock()) continue;
-      key.assign(1, record.code());
-      const auto node = [&](Index& operand) {
-        operand = same[operand];
-        key.push_back(operand);
-      };
-      detail::dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
-        if constexpr (op::is<op::Unary, O>) node(record.a);
-        else if constexpr (op::is<op::Clipped, O>) {
-          node(record.a);
-          number(record.b);
-          number(record.b + std::size_t{1});
-        } else if constexpr (op::is<op::Binary, O>) {
-          if constexpr (F == Form::numberNode) number(record.a);
-          else node(record.a);
-          if constexpr (F == Form::nodeNumber) number(record.b);
-          else node(record.b);
-        } else if constexpr (!op::is<op::Block, O>) {
-          std::size_t stored = 0;
-          tape_.forEachOperand(record, [&](Index) { ++stored; });
-          if constexpr (F == Form::list)
-            for (std::size_t i = 0; i < stored; ++i) node(columns.operands[record.a + i]);
-          else tape_.forEachOperand(record, [&](Index operand) { key.push_back(operand); });
-        }
+      const auto which = op::operandsOf(record.code());
+      if (which == op::Operands::a || which == op::Operands::ab) record.a = same[record.a];
+      if (which == op::Operands::b || which == op::Operands::ab) record.b = same[record.b];
+      const auto operands = operandsOf(record);
+      if (which == op::Operands::many && !takesRun(record))
+        for (std::size_t i = 0; i < operands.size(); ++i)
+          columns.operands[record.a + i] = same[operands[i]];
+      std::vector<std::uint64_t> key{record.code()};
+      for (const Index operand : operandsOf(record)) key.push_back(operand);
+      withNumbers(record, [&](Index place, std::size_t count) {
+        std::vector<std::uint64_t> words((count * sizeof(T) + 7) / 8);
+        std::memcpy(words.data(), columns.constants + place, count * sizeof(T));
+        key.insert(key.end(), words.begin(), words.end());
       });
-      const auto [at, isNew] = seen.try_emplace(key, record.result);
+      const auto [at, isNew] = seen.try_emplace(std::move(key), record.result);
       if (!isNew && !inRun[record.result]) same[record.result] = at->second;
     }
     for (Index& output : outputs_) output = same[output];

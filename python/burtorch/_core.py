@@ -45,3 +45,4 @@ globals().update({name: getattr(_module, name) for name in __all__})
 _models = _module._models
 _optim = _module._optim
 _viz = _module._viz
+_compile = _module._compile
