@@ -89,6 +89,21 @@ bool asNumber(PyObject* object, double& number) {
   return !(number == -1.0 && PyErr_Occurred());
 }
 
+bool compare(double left, double right, int operation) {
+  switch (operation) {
+  case Py_LT:
+    return left < right;
+  case Py_LE:
+    return left <= right;
+  case Py_GT:
+    return left > right;
+  case Py_GE:
+    return left >= right;
+  default:
+    return left != right;
+  }
+}
+
 std::string snakeCase(const char* camelCase) {
   std::string out;
   for (const char* c = camelCase; *c != 0; ++c) {
@@ -371,20 +386,7 @@ void refuseBranch() {
 
 // The outcome of a comparison, noted or refused where a function is being recorded.
 PyObject* compared(const Compared& left, const Compared& right, int operation) {
-  const auto outcome = [&] {
-    switch (operation) {
-    case Py_LT:
-      return left.number < right.number;
-    case Py_LE:
-      return left.number <= right.number;
-    case Py_GT:
-      return left.number > right.number;
-    case Py_GE:
-      return left.number >= right.number;
-    default:
-      return left.number != right.number;
-    }
-  }();
+  const bool outcome = compare(left.number, right.number, operation);
   if (Trace* const trace = left.trace != nullptr ? left.trace : right.trace) [[unlikely]] {
     if (!trace->isDynamic) {
       refuseBranch();
@@ -404,7 +406,7 @@ int isNonZero(PyObject* x) {
 }
 
 // Orders by value; == and != stay with identity, like the hash.
-PyObject* compare(PyObject* x, PyObject* y, int operation) {
+PyObject* compareValues(PyObject* x, PyObject* y, int operation) {
   if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&]() -> PyObject* {
     Compared right;
@@ -917,7 +919,7 @@ PyTypeObject valueType = [] {
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_doc =
       "Value(data, name=None)\n--\n\nA number on the current tape that remembers how it was made.";
-  t.tp_richcompare = compare;
+  t.tp_richcompare = compareValues;
   t.tp_getset = attributes;
   t.tp_new = create;
   t.tp_vectorcall = createQuickly;

@@ -88,60 +88,97 @@ BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const R
 }
 
 template <class T, class Index, class Record>
-BURTORCH_NOINLINE void evaluateBlock(const TapeAccess::Columns<T, Index>& c, const Record& record) {
+BURTORCH_NOINLINE void evaluateBlock(TapeAccess::Columns<T, Index> c, const Record& record) {
   const BlockDescription<T, Index> d(c.operands + record.a);
   d.methods().forward({c.values, c.grads, c.constants + d.constantsPlace(), d,
                        record.firstResult(), record.results()});
 }
 
-// Computes the result of a record; the counterpart of Pull, with the same trick: the value written last
-// stays in a register. Invariant: last_ == values[lastNode_].
+// Which operand of a record is the result of the record before: it is still in a register, and a trip
+// through memory would cost more than the arithmetic. Known when the recording is made, so the switch
+// below tells the cases apart instead of every record.
+enum class Fresh : std::uint8_t { none = 0, a = 1, b = 2 };
+
+constexpr unsigned pushCode(Code code, Fresh fresh) {
+  return code * 4u + static_cast<unsigned>(fresh);
+}
+
+template <class Visitor>
+BURTORCH_INLINE decltype(auto) dispatchPush(unsigned code, Visitor&& visitor) {
+  switch (code) {
+#define BURTORCH_CASE(Name, formName, fresh)                                                       \
+  case pushCode(codeOf(Op::e##Name, Form::formName), Fresh::fresh):                                \
+    return visitor.template operator()<op::Name, Form::formName, Fresh::fresh>();
+#define BURTORCH_ONE(Name, function)                                                               \
+  BURTORCH_CASE(Name, nodes, none) BURTORCH_CASE(Name, nodes, a)
+#define BURTORCH_THREE(Name, function)                                                             \
+  BURTORCH_ONE(Name, function)                                                                     \
+  BURTORCH_CASE(Name, nodes, b)                                                                    \
+  BURTORCH_CASE(Name, nodeNumber, none)                                                            \
+  BURTORCH_CASE(Name, nodeNumber, a)                                                               \
+  BURTORCH_CASE(Name, numberNode, none) BURTORCH_CASE(Name, numberNode, b)
+#define BURTORCH_MANY(Name, function)                                                              \
+  BURTORCH_CASE(Name, run, none) BURTORCH_CASE(Name, list, none)
+    BURTORCH_UNARY_OPERATIONS(BURTORCH_ONE)
+    BURTORCH_BINARY_OPERATIONS(BURTORCH_THREE)
+    BURTORCH_CLIPPED_OPERATIONS(BURTORCH_ONE)
+    BURTORCH_REDUCTIONS(BURTORCH_MANY)
+    BURTORCH_PRODUCTS(BURTORCH_MANY)
+    BURTORCH_CASE(Block, nodes, none)
+#undef BURTORCH_MANY
+#undef BURTORCH_THREE
+#undef BURTORCH_ONE
+#undef BURTORCH_CASE
+  default:
+    BURTORCH_UNREACHABLE();
+  }
+}
+
+// Computes the result of a record, whose word is a pushCode; the counterpart of Pull. last_ is the result
+// of the record before.
 template <class T, class Index> class Push {
   using C = ComputedIn<T>;
 
 public:
-  explicit Push(const TapeAccess::Columns<T, Index>& columns)
-      : columns_(columns), last_(columns.values[0]), lastNode_(0) {}
+  explicit Push(const TapeAccess::Columns<T, Index>& columns) : columns_(columns), last_(T(0)) {}
 
   template <class Record> BURTORCH_INLINE void operator()(const Record& record) {
-    const T* BURTORCH_RESTRICT const values = columns_.values;
-    // By value: a reference would keep last_ in memory.
-    const auto v = [values, last = last_, node = lastNode_](std::size_t i) BURTORCH_INLINE_LAMBDA {
-      T x = last;
-      if (i != node) [[unlikely]]
-        x = values[i];
-      return static_cast<C>(computed(x));
-    };
-    const auto number = [this](std::size_t i) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
-      return computed(columns_.constants[i]);
-    };
-    dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
-      const auto set = [&](const auto& z) BURTORCH_INLINE_LAMBDA {
-        last_ = static_cast<T>(z);
-        lastNode_ = record.result;
-        columns_.values[lastNode_] = last_;
+    dispatchPush(record.word, [&]<class O, Form F, Fresh fresh>() BURTORCH_INLINE_LAMBDA {
+      const T* BURTORCH_RESTRICT const values = columns_.values;
+      const auto number = [&](std::size_t place) BURTORCH_INLINE_LAMBDA {
+        return static_cast<C>(computed(columns_.constants[place]));
+      };
+      const auto x = [&]() BURTORCH_INLINE_LAMBDA {
+        if constexpr (F == Form::numberNode) return number(record.a);
+        else if constexpr (fresh == Fresh::a) return static_cast<C>(computed(last_));
+        else return static_cast<C>(computed(values[record.a]));
+      };
+      const auto y = [&]() BURTORCH_INLINE_LAMBDA {
+        if constexpr (F == Form::nodeNumber) return number(record.b);
+        else if constexpr (fresh == Fresh::b) return static_cast<C>(computed(last_));
+        else return static_cast<C>(computed(values[record.b]));
       };
       if constexpr (op::is<op::Block, O>) {
         evaluateBlock(columns_, record);
-        lastNode_ = record.result;
-        last_ = columns_.values[lastNode_];
-      } else if constexpr (op::is<op::Unary, O>) set(O::forward(v(record.a)));
-      else if constexpr (op::is<op::Clipped, O>)
-        set(O::forward(v(record.a), number(record.b), number(record.b + std::size_t{1})));
-      else if constexpr (!op::is<op::Binary, O>)
-        set(evaluateMany<O, F>(columns_.values, columns_.operands, record));
-      else if constexpr (F == Form::nodeNumber)
-        set(O::forward(v(record.a), static_cast<C>(number(record.b))));
-      else if constexpr (F == Form::numberNode)
-        set(O::forward(static_cast<C>(number(record.a)), v(record.b)));
-      else set(O::forward(v(record.a), v(record.b)));
+        last_ = columns_.values[record.result];
+        return;
+      } else if constexpr (op::is<op::Unary, O>) {
+        last_ = static_cast<T>(O::forward(x()));
+      } else if constexpr (op::is<op::Clipped, O>) {
+        last_ = static_cast<T>(
+            O::forward(x(), number(record.b), number(record.b + std::size_t{1})));
+      } else if constexpr (op::is<op::Binary, O>) {
+        last_ = static_cast<T>(O::forward(x(), y()));
+      } else {
+        last_ = evaluateMany<O, F>(columns_.values, columns_.operands, record);
+      }
+      columns_.values[record.result] = last_;
     });
   }
 
 private:
   TapeAccess::Columns<T, Index> columns_;
   T last_;
-  std::size_t lastNode_;
 };
 
 } // namespace detail
@@ -254,8 +291,7 @@ public:
   }
   template <class S> BURTORCH_NOINLINE void forward(Workspace<S>& w) const {
     detail::Push<S, Index> push(columns(w));
-    const Record* const records = tape_.records().data();
-    for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) push(records[r]);
+    for (const Record* r = pushes_.data(), *end = r + pushes_.size(); r != end; ++r) push(*r);
   }
   template <class S> const S& output(const Workspace<S>& w, std::size_t i = 0) const {
     return w.values_[outputs_[i]];
@@ -492,10 +528,24 @@ private:
       const std::size_t record = tape_.recordOf(output);
       sweepFrom_.push_back(record == tape_.records().size() ? 0 : record + 1);
     }
-    for (const Record& record : tape_.records()) hasBlocks_ |= record.isBlock();
+    for (const Record& record : tape_.records()) {
+      hasBlocks_ |= record.isBlock();
+      const unsigned code = detail::pushCode(record.code(), freshIn(record));
+      pushes_.push_back(record);
+      pushes_.back().word = static_cast<typename Record::Word>(code);
+    }
+  }
+  detail::Fresh freshIn(const Record& record) const {
+    using op::Operands, detail::Fresh;
+    const auto which = op::operandsOf(record.code());
+    if (pushes_.empty() || which == Operands::many) return Fresh::none;
+    const Index last = pushes_.back().result;
+    if (which != Operands::b && record.a == last) return Fresh::a;
+    return which != Operands::a && record.b == last ? Fresh::b : Fresh::none;
   }
 
   TapeType tape_;
+  std::vector<Record> pushes_; // the tape's, with words for Push
   std::vector<Index> inputs_, outputs_;
   std::vector<std::string> labels_;
   std::vector<std::size_t> sweepFrom_; // per output: how many records a sweep from it looks at
