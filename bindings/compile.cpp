@@ -282,8 +282,8 @@ PyObject* callFast(PyObject* self, PyObject* const* args, std::size_t count, PyO
     }
     double value = 0;
     if (out != nullptr &&
-        f->valueAndGradient(
-            x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data), value)) [[likely]] {
+        f->valueAndGradient(x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data),
+                            value)) [[likely]] {
       PyObject* const number = PyFloat_FromDouble(value);
       PyObject* const pair = number == nullptr ? nullptr : PyTuple_New(2);
       if (pair == nullptr) {
@@ -521,8 +521,8 @@ py::object minimize(Function& f, const Array& x0, const std::string& method, std
   Array x = vector(f.inputs());
   std::copy_n(point(f, x0), f.inputs(), x.mutable_data());
   const std::span<double> at(x.mutable_data(), f.inputs());
-  const bt::optim::MinimizeOptions options{methodNamed(method), steps, lr, momentum, tolerance,
-                                           memory};
+  const bt::optim::MinimizeOptions options{methodNamed(method), steps, lr, momentum,
+                                           tolerance,           memory};
   auto w = f.recording().workspace();
   bool branched = false;
   bt::optim::Minimum<double> m{};
@@ -556,7 +556,8 @@ void registerCompile(py::module_& module) {
     if (PyType_Ready(type) != 0) throw py::error_already_set();
   module.attr("Fast") = py::handle(reinterpret_cast<PyObject*>(&fastType));
   module.attr("Bound") = py::handle(reinterpret_cast<PyObject*>(&boundType));
-  py::class_<Tracing>(module, "Tracing", "Notes or refuses comparisons while a function is recorded.")
+  py::class_<Tracing>(module, "Tracing",
+                      "Notes or refuses comparisons while a function is recorded.")
       .def(py::init<AnyTape&, bool>(), py::arg("tape"), py::arg("dynamic"))
       .def("__enter__",
            [](Tracing& tracing) -> Tracing& {
@@ -589,8 +590,7 @@ void registerCompile(py::module_& module) {
             return bt::emit(f.recording(), {.name = name});
           },
           py::arg("name"))
-      .def("dot",
-           [](const Function& f) { return bt::buildDotGraph(f.recording().tape()); });
+      .def("dot", [](const Function& f) { return bt::buildDotGraph(f.recording().tape()); });
   module.def("bind", &bind, py::arg("function"), py::arg("x"), py::arg("out"));
 }
 

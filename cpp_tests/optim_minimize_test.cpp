@@ -32,7 +32,8 @@ double bowl(const double* x, double* g) {
 TEST_CASE("minimize: every method finds the bottom of a bowl") {
   for (const Method method : {Method::gd, Method::momentum, Method::adam, Method::lbfgs}) {
     std::vector<double> x{0.0, 0.0};
-    const auto m = optim::minimize<double>(bowl, x, {.method = method, .steps = 5000, .tolerance = 1e-6});
+    const auto m =
+        optim::minimize<double>(bowl, x, {.method = method, .steps = 5000, .tolerance = 1e-6});
     CHECK(m.converged);
     CHECK(m.slope <= 1e-6);
     CHECK(x[0] == doctest::Approx(3).epsilon(1e-5));
@@ -54,7 +55,8 @@ TEST_CASE("minimize: ends after so many steps, when told, and where there is no 
   CHECK(optim::minimize<double>(bowl, x, {.method = Method::gd, .steps = 3}).steps == 3);
   int left = 2;
   x = {0.0, 0.0};
-  const auto m = optim::minimize<double>(bowl, x, {.method = Method::gd}, [&] { return --left != 0; });
+  const auto m =
+      optim::minimize<double>(bowl, x, {.method = Method::gd}, [&] { return --left != 0; });
   CHECK((m.steps == 2 && !m.converged));
   const auto lost = [](const double*, double* g) {
     g[0] = g[1] = std::numeric_limits<double>::quiet_NaN();

@@ -50,8 +50,7 @@ template <class F> Result eagerly(const F& f, const std::vector<double>& x) {
   return r;
 }
 
-template <class S = double>
-Result replayed(const R& recording, const std::vector<double>& x) {
+template <class S = double> Result replayed(const R& recording, const std::vector<double>& x) {
   auto w = recording.workspace<S>();
   Result r{0, std::vector<double>(x.size())};
   r.value = recording.valueAndGradient(w, x, r.gradient);
@@ -271,6 +270,7 @@ TEST_CASE("replay: what can't be recorded") {
   const R f({a}, b);
   auto w = f.workspace();
   std::array<double, 1> room{};
-  CHECK(errorOf([&] { f.jacobian(w, room, std::span<double>(room), std::span<double>()); }).kind() ==
-        ErrorKind::badArgument);
+  CHECK(errorOf([&] {
+          f.jacobian(w, room, std::span<double>(room), std::span<double>());
+        }).kind() == ErrorKind::badArgument);
 }

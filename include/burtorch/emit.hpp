@@ -121,8 +121,7 @@ template <class T> Statements& statementsOf(const CNumber<T>& x, const CNumber<T
   return x.isConstant() ? *y.statements : *x.statements;
 }
 
-template <class T>
-CNumber<T> infix(const CNumber<T>& x, const char* symbol, const CNumber<T>& y) {
+template <class T> CNumber<T> infix(const CNumber<T>& x, const char* symbol, const CNumber<T>& y) {
   Statements& all = statementsOf(x, y);
   std::string t = x.text();
   t += symbol;
@@ -369,8 +368,7 @@ private:
         if (isLaterX) give(record.a, O::pullbackX(x, y, z, g));
       } else if constexpr (op::is<op::Reduction, O>) {
         const auto nodes = recording_.operandsOf(record);
-        O::pullback(gathered(record), z, g,
-                    [&](std::size_t i, const C& c) { give(nodes[i], c); });
+        O::pullback(gathered(record), z, g, [&](std::size_t i, const C& c) { give(nodes[i], c); });
       } else if constexpr (op::is<op::Product, O>) {
         const auto nodes = recording_.operandsOf(record);
         const std::size_t n = record.b;
@@ -514,8 +512,7 @@ private:
     text_ += "    }\n";
     if (gradient_.empty()) text_ += "    (void)gradients;\n";
     text_ += "}\n\n";
-    open("void", "_batch",
-         list({"unsigned long n", in("x"), out("values"), out("gradients")}));
+    open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
     const std::string t = type_;
     text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width +
              "];\n    int i, k;\n";
@@ -532,7 +529,8 @@ private:
     text_ += "        x += " + d + " * " + width + ";\n        gradients += " + d + " * " + width +
              ";\n        values += " + width + ";\n    }\n";
     text_ += "    for (; n != 0; --n) {\n        *values++ = " + options_.name +
-             "(x, gradients);\n        x += " + d + ";\n        gradients += " + d + ";\n    }\n}\n";
+             "(x, gradients);\n        x += " + d + ";\n        gradients += " + d +
+             ";\n    }\n}\n";
   }
 
   const R& recording_;

@@ -90,8 +90,9 @@ BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const R
 template <class T, class Index, class Record>
 BURTORCH_NOINLINE void evaluateBlock(TapeAccess::Columns<T, Index> c, const Record& record) {
   const BlockDescription<T, Index> d(c.operands + record.a);
+  const std::size_t count = record.b; // the word is not the tape's
   d.methods().forward({c.values, c.grads, c.constants + d.constantsPlace(), d,
-                       record.firstResult(), record.results()});
+                       record.result + std::size_t{1} - count, count});
 }
 
 // Which operand of a record is the result of the record before: it is still in a register, and a trip
@@ -109,16 +110,14 @@ BURTORCH_INLINE decltype(auto) dispatchPush(unsigned code, Visitor&& visitor) {
 #define BURTORCH_CASE(Name, formName, fresh)                                                       \
   case pushCode(codeOf(Op::e##Name, Form::formName), Fresh::fresh):                                \
     return visitor.template operator()<op::Name, Form::formName, Fresh::fresh>();
-#define BURTORCH_ONE(Name, function)                                                               \
-  BURTORCH_CASE(Name, nodes, none) BURTORCH_CASE(Name, nodes, a)
+#define BURTORCH_ONE(Name, function) BURTORCH_CASE(Name, nodes, none) BURTORCH_CASE(Name, nodes, a)
 #define BURTORCH_THREE(Name, function)                                                             \
   BURTORCH_ONE(Name, function)                                                                     \
   BURTORCH_CASE(Name, nodes, b)                                                                    \
   BURTORCH_CASE(Name, nodeNumber, none)                                                            \
   BURTORCH_CASE(Name, nodeNumber, a)                                                               \
   BURTORCH_CASE(Name, numberNode, none) BURTORCH_CASE(Name, numberNode, b)
-#define BURTORCH_MANY(Name, function)                                                              \
-  BURTORCH_CASE(Name, run, none) BURTORCH_CASE(Name, list, none)
+#define BURTORCH_MANY(Name, function) BURTORCH_CASE(Name, run, none) BURTORCH_CASE(Name, list, none)
     BURTORCH_UNARY_OPERATIONS(BURTORCH_ONE)
     BURTORCH_BINARY_OPERATIONS(BURTORCH_THREE)
     BURTORCH_CLIPPED_OPERATIONS(BURTORCH_ONE)
@@ -165,8 +164,8 @@ public:
       } else if constexpr (op::is<op::Unary, O>) {
         last_ = static_cast<T>(O::forward(x()));
       } else if constexpr (op::is<op::Clipped, O>) {
-        last_ = static_cast<T>(
-            O::forward(x(), number(record.b), number(record.b + std::size_t{1})));
+        last_ =
+            static_cast<T>(O::forward(x(), number(record.b), number(record.b + std::size_t{1})));
       } else if constexpr (op::is<op::Binary, O>) {
         last_ = static_cast<T>(O::forward(x(), y()));
       } else {
@@ -291,7 +290,7 @@ public:
   }
   template <class S> BURTORCH_NOINLINE void forward(Workspace<S>& w) const {
     detail::Push<S, Index> push(columns(w));
-    for (const Record* r = pushes_.data(), *end = r + pushes_.size(); r != end; ++r) push(*r);
+    for (const Record *r = pushes_.data(), *end = r + pushes_.size(); r != end; ++r) push(*r);
   }
   template <class S> const S& output(const Workspace<S>& w, std::size_t i = 0) const {
     return w.values_[outputs_[i]];
@@ -380,8 +379,7 @@ public:
 private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
-  template <class S>
-  detail::TapeAccess::Columns<S, Index> columns(Workspace<S>& w) const {
+  template <class S> detail::TapeAccess::Columns<S, Index> columns(Workspace<S>& w) const {
     return {w.values_.data(), w.grads_.data(), w.constants_.data(),
             const_cast<Index*>(tape_.operands().data())}; // which kernels only read
   }
@@ -402,7 +400,8 @@ private:
     return label;
   }
 
-  template <class Mark, class V> static std::vector<V> leavesSince(const Mark& mark, const V& root) {
+  template <class Mark, class V>
+  static std::vector<V> leavesSince(const Mark& mark, const V& root) {
     const auto& tape = root.tape();
     const auto records = tape.records();
     std::size_t r = 0;

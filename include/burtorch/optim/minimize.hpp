@@ -142,8 +142,8 @@ private:
       for (T& each : direction_) each *= scale;
     }
     for (std::size_t k = 0; k < pairs_.size(); ++k)
-      kernel::axpy(weights[k] - pairs_[k].rho * dot<T>(pairs_[k].y, direction_),
-                   pairs_[k].s.data(), direction_.data(), n);
+      kernel::axpy(weights[k] - pairs_[k].rho * dot<T>(pairs_[k].y, direction_), pairs_[k].s.data(),
+                   direction_.data(), n);
   }
 
   const F& f_;
