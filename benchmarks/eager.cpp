@@ -3,6 +3,7 @@
 //
 // Usage: bench_eager [longest chain, default 100000000]. Everything is one process, one core;
 // contenders take turns.
+#include "graphs.hpp"
 #include "timing.hpp"
 #include "yardstick.hpp"
 
@@ -52,7 +53,7 @@ void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 void operator delete(void* p, std::align_val_t) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { std::free(p); }
 
-// ---- the graphs, written once for all tapes ------------------------------------------------------
+// ---- loops over the graphs -----------------------------------------------------------------------
 
 namespace {
 
@@ -65,28 +66,6 @@ using Value = bt::Value<double>;
 
 volatile double sink; // results go here, so that none can be skipped
 
-// number(x) is a plain number, or a leaf where the tape needs one.
-template <class V, class Number> V tiny(V a, V b, Number number) {
-  const V c = a + b;
-  const V d = a * b + pow3(b);
-  const V e = c - d;
-  const V f = sqr(e);
-  return f / number(2.0);
-}
-
-template <class V, class Number> V small(V a, V b, Number number) {
-  V c = a + b;
-  V d = a * b + pow3(b);
-  c = c + (c + number(1.0));
-  c = c + (number(1.0) + c - a);
-  d = d + (d * number(2.0) + relu(b + a));
-  d = d + (number(3.0) * d + relu(b - a));
-  const V e = c - d;
-  const V f = sqr(e);
-  const V g = f / number(2.0);
-  return g + number(10.0) / f;
-}
-
 struct Graph {
   const char* title;
   double a, b;
@@ -96,8 +75,8 @@ struct Graph {
 
 template <bool isTiny> struct Loops {
   template <class V, class Number> static V build(V a, V b, Number number) {
-    if constexpr (isTiny) return tiny(a, b, number);
-    else return small(a, b, number);
+    if constexpr (isTiny) return graphs::tiny(a, b, number);
+    else return graphs::small(a, b, number);
   }
 
   static Gradient plain(PlainTape& tape, int start, double x, double y) {

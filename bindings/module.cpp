@@ -29,6 +29,8 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   auto viz = module.def_submodule("_viz", "The texts that burtorch.viz draws from.");
   burtorch_python::registerViz(viz);
   burtorch_python::registerIo(module);
+  auto compile = module.def_submodule("_compile", "What burtorch.compile runs.");
+  burtorch_python::registerCompile(compile);
 #if defined(__VERSION__)
   module.attr("_compiler") = __VERSION__;
 #else

@@ -17,5 +17,6 @@ void registerOptim(pybind11::module_& module);
 void registerLossScale(pybind11::module_& module);
 void registerViz(pybind11::module_& module);
 void registerIo(pybind11::module_& module);
+void registerCompile(pybind11::module_& module);
 
 } // namespace burtorch_python

@@ -33,6 +33,22 @@ namespace bt = burtorch;
 struct PyValue; // value.hpp
 class PyView;   // view.hpp
 
+// What a function that is being recorded for burtorch.compile decided by comparing Values.
+struct Trace {
+  struct Side { // of a comparison: a node, or where there is none a number
+    std::ptrdiff_t node;
+    double number;
+  };
+  struct Branch {
+    Side left, right;
+    int operation; // Py_LT …
+    bool outcome;
+  };
+  std::size_t from; // older nodes do not depend on the inputs
+  bool isDynamic;   // else a comparison is an error
+  std::vector<Branch> branches{};
+};
+
 class AnyTape {
 public:
   explicit AnyTape(DType type) : dtype(type) {}
@@ -53,6 +69,7 @@ public:
   std::vector<std::uint32_t> seenAt; // a guess where in `live` a node's Value is; see valueOf
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
+  Trace* trace = nullptr;
 
 protected:
   std::size_t threshold_ = 0; // the size from which an append takes the slow path

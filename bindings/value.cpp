@@ -23,6 +23,7 @@ PyObject* errorBase = nullptr;   // burtorch.Error
 PyObject* staleError = nullptr;  // burtorch.StaleHandleError
 PyObject* tapesError = nullptr;  // burtorch.TapeMismatchError
 PyObject* roomError = nullptr;   // burtorch.CapacityError
+PyObject* branchError = nullptr; // burtorch.BranchError
 PyObject* numpyScalar = nullptr; // numpy.generic
 
 PyObject* exceptionFor(bt::ErrorKind kind) {
@@ -98,6 +99,21 @@ bool asNumber(PyObject* object, double& number) {
   if (scalar <= 0) return false;
   number = PyFloat_AsDouble(object);
   return !(number == -1.0 && PyErr_Occurred());
+}
+
+bool compare(double left, double right, int operation) {
+  switch (operation) {
+  case Py_LT:
+    return left < right;
+  case Py_LE:
+    return left <= right;
+  case Py_GT:
+    return left > right;
+  case Py_GE:
+    return left >= right;
+  default:
+    return left != right;
+  }
 }
 
 std::string snakeCase(const char* camelCase) {
@@ -339,34 +355,74 @@ PyObject* refuseFloat(PyObject*) {
   return nullptr;
 }
 
-int isNonZero(PyObject* x) {
-  PyObject* const answer = guarded([&] {
-    return visit(*asValue(x)->tape, [&]<class T>(TapeOf<T>&) {
-      return PyBool_FromLong(number<T>(asValue(x)->template as<T>()) != 0);
-    });
+// A Value or a number in a comparison.
+struct Compared {
+  double number = 0;
+  Trace* trace = nullptr; // of a Value that depends on the inputs of a function being recorded
+  std::ptrdiff_t node = -1;
+};
+
+Compared readValue(PyObject* value) {
+  return visit(*asValue(value)->tape, [&]<class T>(TapeOf<T>& t) {
+    const auto v = asValue(value)->template as<T>();
+    Compared c{number<T>(v)};
+    if (t.trace != nullptr && v.sysGetRawNodeIndex() >= t.trace->from) [[unlikely]] {
+      c.trace = t.trace;
+      c.node = v.sysGetRawNodeIndex();
+    }
+    return c;
   });
+}
+
+// Says where the Python program is.
+void refuseBranch() {
+  std::string where = "somewhere";
+  if (PyFrameObject* const frame = PyEval_GetFrame(); frame != nullptr) {
+    PyCodeObject* const code = PyFrame_GetCode(frame);
+    if (const char* const file = PyUnicode_AsUTF8(code->co_filename))
+      where = std::string(file) + ":" + std::to_string(PyFrame_GetLineNumber(frame));
+    PyErr_Clear();
+    Py_DECREF(code);
+  }
+  PyErr_Format(branchError,
+               "%s compares a Value that depends on the inputs: a function is recorded once, so the "
+               "outcome would hold for all inputs. Use burtorch's min, max, abs, relu or clamp, or "
+               "compile(f, dynamic=True), which records again for each way it can go",
+               where.c_str());
+}
+
+// The outcome of a comparison, noted or refused where a function is being recorded.
+PyObject* compared(const Compared& left, const Compared& right, int operation) {
+  const bool outcome = compare(left.number, right.number, operation);
+  if (Trace* const trace = left.trace != nullptr ? left.trace : right.trace) [[unlikely]] {
+    if (!trace->isDynamic) {
+      refuseBranch();
+      return nullptr;
+    }
+    trace->branches.push_back(
+        {{left.node, left.number}, {right.node, right.number}, operation, outcome});
+  }
+  return PyBool_FromLong(outcome);
+}
+
+int isNonZero(PyObject* x) {
+  PyObject* const answer = guarded([&] { return compared(readValue(x), {}, Py_NE); });
   if (answer == nullptr) return -1;
   Py_DECREF(answer);
   return answer == Py_True;
 }
 
 // Orders by value; == and != stay with identity, like the hash.
-PyObject* compare(PyObject* x, PyObject* y, int operation) {
+PyObject* compareValues(PyObject* x, PyObject* y, int operation) {
   if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&]() -> PyObject* {
-    const auto read = [](PyObject* value) {
-      return visit(*asValue(value)->tape, [&]<class T>(TapeOf<T>&) {
-        return number<T>(asValue(value)->template as<T>());
-      });
-    };
-    double right = 0;
-    if (isValue(y)) right = read(y);
-    else if (!asNumber(y, right)) {
+    Compared right;
+    if (isValue(y)) right = readValue(y);
+    else if (!asNumber(y, right.number)) {
       if (PyErr_Occurred()) return nullptr;
       Py_RETURN_NOTIMPLEMENTED;
     }
-    const double left = read(x);
-    Py_RETURN_RICHCOMPARE(left, right, operation);
+    return compared(readValue(x), right, operation);
   });
 }
 
@@ -742,7 +798,7 @@ PyTypeObject valueType = [] {
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_doc =
       "Value(data, name=None)\n--\n\nA number on the current tape that remembers how it was made.";
-  t.tp_richcompare = compare;
+  t.tp_richcompare = compareValues;
   t.tp_getset = attributes;
   t.tp_new = create;
   t.tp_vectorcall = createQuickly;
@@ -760,6 +816,10 @@ void addValue(PyObject* module) {
       newException(module, "TapeMismatchError", "Operands live on two tapes.", tapes.ptr());
   const py::tuple room = py::make_tuple(py::handle(errorBase), py::handle(PyExc_MemoryError));
   roomError = newException(module, "CapacityError", "A tape can't hold more.", room.ptr());
+  const py::tuple branch = py::make_tuple(py::handle(errorBase), py::handle(PyExc_TypeError));
+  branchError = newException(module, "BranchError",
+                             "A compiled function compares Values that depend on its inputs.",
+                             branch.ptr());
   valueType.tp_methods = methods().data();
   valueType.tp_hash = PyBaseObject_Type.tp_hash;
   if (PyType_Ready(&valueType) != 0) throw py::error_already_set();

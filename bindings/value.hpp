@@ -76,6 +76,9 @@ bool checkCount(Py_ssize_t got, Py_ssize_t want); // of arguments
 // error set: something else. False with an error set: a number that does not fit.
 bool asNumber(PyObject* object, double& number);
 
+// left < right and the like: operation is Py_LT, Py_LE, Py_GT, Py_GE or Py_NE.
+bool compare(double left, double right, int operation);
+
 // The name in Python of a C++ function of the table.
 std::string snakeCase(const char* camelCase);
 

@@ -70,6 +70,31 @@ struct TapeAccess {
     tape.sweptFrom_ = 0;
     return std::exchange(tape.swept_, std::max(tape.swept_, records)) != 0;
   }
+  // Appends to an empty tape what another one holds up to a node, with room for more constants. All
+  // numbers in the side arrays come along: those that no record refers to go with the next collect().
+  template <class T, class... O, class... P>
+  static void copy(const Tape<T, O...>& from, std::size_t nodes, std::size_t moreConstants,
+                   Tape<T, P...>& to) {
+    const auto isWithin = [&](const auto& r) { return r.result < nodes; };
+    const auto records = static_cast<std::size_t>(
+        std::ranges::partition_point(from.records(), isWithin) - from.records().begin());
+    const Extent extent{nodes, records, from.used().constants, from.used().operands};
+    to.makeRoomFor(extent + Extent{0, 0, moreConstants, 0});
+    to.cursor_.set(extent);
+    to.placeMany(0, nodes);
+    std::copy_n(from.values_, nodes, to.values_);
+    std::copy_n(from.constants_, extent.constants, to.constants_);
+    std::copy_n(from.operands_, extent.operands, to.operands_);
+    for (std::size_t r = 0; r < records; ++r) {
+      const auto& record = from.records_[r];
+      to.records_[r] = {record.result, record.a, record.b, record.word};
+    }
+  }
+  // How much of the last two arrays, and of the records, is used from now on.
+  template <class T, class... O>
+  static void shrink(Tape<T, O...>& tape, std::size_t records, std::size_t constants) {
+    tape.cursor_.set({tape.used().nodes, records, constants, tape.used().operands});
+  }
   // Notes that the sweep going on ended above these.
   template <class T, class... O> static void spare(Tape<T, O...>& tape, std::size_t records) {
     tape.sweptFrom_ = records;

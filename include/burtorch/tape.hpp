@@ -263,6 +263,9 @@ public:
 #endif
   }
 
+  // How many nodes there were at the mark.
+  std::size_t nodesAt(const Mark& mark) const { return mark.at_.nodes; }
+
   // Forgets all nodes, keeps the memory.
   void clear() {
     Mark start = mark();

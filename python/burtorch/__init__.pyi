@@ -7,6 +7,9 @@ from ._core import *  # noqa: F403
 from ._paths import __version__ as __version__
 from ._paths import get_cmake_dir as get_cmake_dir
 from ._paths import get_include as get_include
+from .compiled import Compiled as Compiled
+from .compiled import Minimum as Minimum
+from .compiled import compile as compile
 from .derivatives import hessian as hessian
 from .derivatives import hvp as hvp
 from .derivatives import jacobian as jacobian

@@ -46,3 +46,4 @@ _io = _module._io
 _models = _module._models
 _optim = _module._optim
 _viz = _module._viz
+_compile = _module._compile

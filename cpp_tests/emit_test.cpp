@@ -1,0 +1,184 @@
+// cpp_tests/emit_test.cpp — emitted C: compiled with warnings as errors, it gives the tape's numbers
+// SPDX-License-Identifier: MIT
+#include "every_operation.hpp"
+#include "support.hpp"
+
+#include <burtorch/block/blocks.hpp>
+#include <burtorch/emit.hpp>
+#include <burtorch/view.hpp>
+
+#include <doctest/doctest.h>
+
+#if defined(__unix__)
+#include <dlfcn.h>
+#include <unistd.h>
+#endif
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <vector>
+
+using namespace burtorch;
+
+namespace {
+
+using V = Value<double>;
+using R = Recording<double>;
+
+const std::vector<double> at{0.75, 0.3, -0.6, 1.4, 0.2}, elsewhere{0.4, 1.1, 0.35, -0.8, 0.9};
+
+std::vector<V> leaves(Tape<double>& tape, const std::vector<double>& x) {
+  std::vector<V> all;
+  for (const double each : x) all.emplace_back(tape, each);
+  return all;
+}
+
+#if defined(__unix__)
+// C or C++ text as a loaded library; isThere says whether there was a compiler.
+class Library {
+public:
+  explicit Library(const std::string& text, bool isCpp = false) {
+    const auto folder = std::filesystem::temp_directory_path() /
+                        ("burtorch_emit_test_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder);
+    const auto source = folder / (isCpp ? "f.cpp" : "f.c"), binary = folder / "f.so";
+    std::ofstream(source) << text;
+    const std::string command =
+        std::string(isCpp ? "c++ -std=c++11" : "cc -std=c99") +
+        " -Wall -Wextra -pedantic -Werror -O1 -ffp-contract=off -fPIC -shared -o " +
+        binary.string() + " " + source.string() + " -lm";
+    const int status = std::system(command.c_str());
+    if (status == 0) library_ = ::dlopen(binary.c_str(), RTLD_NOW | RTLD_LOCAL);
+    isThere = std::system("cc --version > /dev/null 2>&1") == 0;
+    std::filesystem::remove_all(folder);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() {
+    if (library_ != nullptr) ::dlclose(library_);
+  }
+  template <class F> F* function(const char* name) const {
+    REQUIRE(library_ != nullptr);
+    return reinterpret_cast<F*>(::dlsym(library_, name));
+  }
+  bool isThere;
+
+private:
+  void* library_ = nullptr;
+};
+
+using Value1 = double(const double*);
+using Gradient = double(const double*, double*);
+using Batch = void(unsigned long, const double*, double*, double*);
+using Jacobian = void(const double*, double*, double*);
+
+bool close(double x, double y) {
+  return (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= 1e-14 * (1 + std::abs(y));
+}
+#endif
+
+} // namespace
+
+#if defined(__unix__)
+TEST_CASE("emit: every operation gives the tape's numbers") {
+  Tape<double> tape;
+  const TapeScope scope(tape);
+  const auto in = leaves(tape, at);
+  const auto cases = every::operation(std::span<const V>(in));
+  std::vector<V> roots;
+  for (const auto& each : cases) roots.push_back(each.root);
+  const R recording(in, roots);
+  const Library library(emit(recording));
+  if (!library.isThere) {
+    MESSAGE("skipped: there is no C compiler");
+    return;
+  }
+  auto* const jacobian = library.function<Jacobian>("f_jacobian");
+  auto* const values = library.function<void(const double*, double*)>("f_values");
+  const std::size_t n = roots.size();
+  std::vector<double> y(n), y2(n), rows(n * 5), want(n), wantRows(n * 5);
+  auto w = recording.workspace();
+  for (const auto& x : {at, elsewhere}) {
+    jacobian(x.data(), y.data(), rows.data());
+    values(x.data(), y2.data());
+    recording.jacobian(w, x, std::span<double>(want), std::span<double>(wantRows));
+    for (std::size_t i = 0; i < n; ++i) {
+      CHECK_MESSAGE(close(y[i], want[i]), cases[i].name);
+      CHECK_MESSAGE(close(y2[i], want[i]), cases[i].name);
+      for (std::size_t k = 0; k < 5; ++k)
+        CHECK_MESSAGE(close(rows[5 * i + k], wantRows[5 * i + k]), cases[i].name << " by " << k);
+    }
+  }
+}
+
+TEST_CASE("emit: value, gradient and batch of a random graph; C++ too") {
+  Tape<double> tape;
+  const TapeScope scope(tape);
+  const auto in = leaves(tape, at);
+  const R recording(in, every::graph(std::span<const V>(in), 8, 11));
+  const Library c(emit(recording, {.name = "graph"}));
+  if (!c.isThere) {
+    MESSAGE("skipped: there is no C compiler");
+    return;
+  }
+  const Library cpp(emit(recording, {.name = "graph", .language = Language::cpp}), true);
+  constexpr std::size_t n = 19; // two groups of lanes and a rest
+  std::vector<double> x, values(n), grads(n * 5), one(5), want(5);
+  for (std::size_t i = 0; i < n * 5; ++i) x.push_back(0.1 + 0.013 * static_cast<double>(i));
+  c.function<Batch>("graph_batch")(n, x.data(), values.data(), grads.data());
+  auto w = recording.workspace();
+  for (std::size_t k = 0; k < n; ++k) {
+    const double value = recording.valueAndGradient(w, std::span(x).subspan(5 * k, 5), want);
+    CHECK(close(values[k], value));
+    CHECK(close(c.function<Value1>("graph_value")(&x[5 * k]), value));
+    CHECK(close(cpp.function<Gradient>("graph")(&x[5 * k], one.data()), value));
+    for (std::size_t i = 0; i < 5; ++i) {
+      CHECK(close(grads[5 * k + i], want[i]));
+      CHECK(close(one[i], want[i]));
+    }
+  }
+}
+
+TEST_CASE("emit: an adjoint of zero gives nothing, constants of all kinds are written") {
+  Tape<double> tape;
+  const V x(tape, 1.0), infinite(tape, HUGE_VAL);
+  const R recording({x},
+                    relu(x) * 1e300 + min(sqrt(relu(x)), infinite) - 1e-9 + exp(1.0 * x - 2.0));
+  const Library library(emit(recording));
+  if (!library.isThere) return;
+  double g = 7, want = 7;
+  auto w = recording.workspace();
+  for (const double point : {-1.0, 2.0}) {
+    CHECK(library.function<Gradient>("f")(&point, &g) ==
+          doctest::Approx(recording.valueAndGradient(w, &point, &want)));
+    CHECK(g == doctest::Approx(want)); // not 0·∞
+  }
+}
+#endif
+
+TEST_CASE("emit: the text") {
+  Tape<double> tape;
+  const V a(tape, 1.0), b(tape, 2.0);
+  const std::string text = emit(R({a, b}, a * b + 0.1), {.name = "product"});
+  CHECK(text.starts_with("#include <math.h>\n\n"
+                         "double product_value(const double *restrict x)\n"
+                         "{\n"
+                         "    const double t0 = x[0];\n"
+                         "    const double t1 = x[1];\n"
+                         "    const double t2 = t0 * t1;\n"
+                         "    const double t3 = t2 + 0.1;\n"
+                         "    return t3;\n"
+                         "}\n"));
+}
+
+TEST_CASE("emit: blocks are refused by name") {
+  Tape<double> tape;
+  const auto in = leaves(tape, at);
+  const auto y = softmax(View<double>::at(tape, 0, 1, 5));
+  CHECK(std::string(errorOf([&] { emit(R(in, y[0])); }).what()).find("softmax") !=
+        std::string::npos);
+}

@@ -1,0 +1,276 @@
+// cpp_tests/replay_test.cpp — recordings: the numbers of the tape bit for bit, passes, other scalars, threads
+// SPDX-License-Identifier: MIT
+#include "every_operation.hpp"
+#include "support.hpp"
+
+#include <burtorch/block/blocks.hpp>
+#include <burtorch/replay.hpp>
+#include <burtorch/scalar/dual.hpp>
+#include <burtorch/view.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace burtorch;
+
+namespace {
+
+using V = Value<double>;
+using R = Recording<double>;
+
+const std::vector<double> at{0.75, 0.3, -0.6, 1.4, 0.2}, elsewhere{0.4, 1.1, 0.35, -0.8, 0.9};
+
+std::vector<V> leaves(Tape<double>& tape, const std::vector<double>& x) {
+  std::vector<V> all;
+  for (const double each : x) all.emplace_back(tape, each);
+  return all;
+}
+
+struct Result {
+  double value;
+  std::vector<double> gradient;
+};
+
+template <class F> Result eagerly(const F& f, const std::vector<double>& x) {
+  Tape<double> tape;
+  const TapeScope scope(tape);
+  const auto in = leaves(tape, x);
+  const V y = f(std::span<const V>(in));
+  backward(y);
+  Result r{y.dataCopy(), {}};
+  for (const V& each : in) r.gradient.push_back(each.gradCopy());
+  return r;
+}
+
+template <class S = double> Result replayed(const R& recording, const std::vector<double>& x) {
+  auto w = recording.workspace<S>();
+  Result r{0, std::vector<double>(x.size())};
+  r.value = recording.valueAndGradient(w, x, r.gradient);
+  return r;
+}
+
+// The same number, to the bit; any NaN is the same as any other.
+bool same(double x, double y) {
+  return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y) ||
+         (std::isnan(x) && std::isnan(y));
+}
+bool same(const Result& x, const Result& y) {
+  bool all = same(x.value, y.value);
+  for (std::size_t i = 0; i < x.gradient.size(); ++i)
+    all = all && same(x.gradient[i], y.gradient[i]);
+  return all;
+}
+
+// f as recorded at one point, run at another.
+template <class F> void checkSame(const F& f, const std::string& name, Passes passes) {
+  Tape<double> tape;
+  const TapeScope scope(tape);
+  const auto in = leaves(tape, at);
+  const R recording(in, f(std::span<const V>(in)), passes);
+  CHECK_MESSAGE(same(replayed(recording, elsewhere), eagerly(f, elsewhere)), name);
+  CHECK_MESSAGE(same(replayed(recording, at), eagerly(f, at)), name);
+}
+
+V tiny(const V& a, const V& b) {
+  const V c = a + b, d = a * b + pow3(b), e = c - d;
+  return sqr(e) / 2.0;
+}
+
+} // namespace
+
+TEST_CASE("replay: the paper's tiny graph at other points") {
+  Tape<double> tape;
+  const V a(tape, 1.0), b(tape, 1.0);
+  const R f({a, b}, tiny(a, b));
+  auto w = f.workspace();
+  std::array<double, 2> g{};
+  CHECK(f.valueAndGradient(w, std::array{-41.0, 2.0}, g) == 612.5);
+  CHECK(g == std::array{-35.0, 1050.0});
+  CHECK(f.value(w, std::array{0.0, 0.0}) == 0.0);
+  CHECK(f.valueAndGradient(w, std::array{-41.0, 2.0}, g) == 612.5); // nothing is left behind
+  CHECK(g == std::array{-35.0, 1050.0});
+  CHECK((a.dataCopy() == 1.0 && a.gradCopy() == 0.0)); // the tape is as it was
+}
+
+TEST_CASE("replay: every operation gives the tape's numbers bit for bit") {
+  for (const Passes passes : {Passes::none, Passes::exact, Passes::all}) {
+    Tape<double> tape;
+    const TapeScope scope(tape);
+    const auto in = leaves(tape, at);
+    const auto cases = every::operation(std::span<const V>(in));
+    CHECK(cases.size() > 120);
+    for (std::size_t i = 0; i < cases.size(); ++i)
+      checkSame([i](std::span<const V> x) { return every::operation(x)[i].root; }, cases[i].name,
+                passes);
+  }
+}
+
+TEST_CASE("replay: random graphs bit for bit; sharing changes gradients by rounding only") {
+  std::size_t shared = 0;
+  for (unsigned seed = 0; seed < 40; ++seed) {
+    const auto f = [seed](std::span<const V> x) { return every::graph(x, 12, seed); };
+    Tape<double> tape;
+    const TapeScope scope(tape);
+    const auto in = leaves(tape, at);
+    const V y = f(in);
+    const Result want = eagerly(f, at);
+    const R plain(in, y, Passes::none), exact(in, y), all(in, y, Passes::all);
+    CHECK(same(replayed(plain, at), want));
+    CHECK(same(replayed(exact, at), want));
+    CHECK(exact.tape().records().size() <= plain.tape().records().size());
+    shared += exact.tape().records().size() - all.tape().records().size();
+    const Result got = replayed(all, at);
+    CHECK(same(got.value, want.value));
+    for (std::size_t i = 0; i < at.size(); ++i)
+      CHECK(got.gradient[i] == doctest::Approx(want.gradient[i]).epsilon(1e-10));
+  }
+  CHECK(shared > 0);
+}
+
+TEST_CASE("replay: passes remove what they say") {
+  Tape<double> tape;
+  const V x(tape, 2.0), c(tape, 3.0);
+  static_cast<void>(exp(x)); // dead
+  const V k = c * c + 1.0;   // constant
+  const V y = sin(x) * k + sin(x);
+  CHECK(R({x}, y, Passes::none).tape().records().size() == 7);
+  const R dead({x}, y, Passes::dead);
+  CHECK(dead.tape().records().size() == 6);
+  const R exact({x}, y);
+  CHECK(exact.tape().records().size() == 4);
+  CHECK(std::ranges::any_of(exact.tape().records(), [](const auto& r) {
+    return r.operation() == Op::eBinaryMult && r.form() == Form::nodeNumber; // times 10
+  }));
+  const R all({x}, y, Passes::all);
+  CHECK(all.tape().records().size() == 3);
+  for (const R* each : {&dead, &exact, &all}) {
+    const Result r = replayed(*each, {0.5});
+    CHECK(r.value == doctest::Approx(11 * std::sin(0.5)));
+    CHECK(r.gradient[0] == doctest::Approx(11 * std::cos(0.5)));
+  }
+}
+
+TEST_CASE("replay: inputs since a mark, names, outputs that are inputs or constants") {
+  Tape<double> tape;
+  const V parameter(tape, 5.0);
+  const auto mark = tape.mark();
+  const V a(tape, 1.0), b(tape, 2.0);
+  a.setLabel("a");
+  const V y = a * parameter + b;
+  const R f(mark, y);
+  CHECK(f.inputs() == 2);
+  CHECK((f.inputName(0) == "a" && f.inputName(1) == "x1" && f.outputName(0) == "y0"));
+  const Result r = replayed(f, {2.0, 7.0});
+  CHECK((r.value == 17.0 && r.gradient == std::vector{5.0, 1.0}));
+  const std::vector in{b, a}, out{y, a, parameter};
+  const R many(in, out);
+  CHECK((many.inputs() == 2 && many.outputs() == 3));
+  auto w = many.workspace();
+  std::array<double, 3> values{};
+  std::array<double, 6> rows{};
+  many.jacobian(w, std::array{7.0, 2.0}, std::span<double>(values), std::span<double>(rows));
+  CHECK(values == std::array{17.0, 2.0, 5.0});
+  CHECK(rows == std::array{1.0, 5.0, 0.0, 1.0, 0.0, 0.0});
+}
+
+TEST_CASE("replay: inputs that are no neighbours, unused inputs") {
+  Tape<double> tape;
+  const V a(tape, 1.0), gap(tape, 9.0), b(tape, 2.0), unused(tape, 3.0);
+  const R f({b, unused, a}, a / b * gap);
+  const Result r = replayed(f, {4.0, 100.0, 2.0});
+  CHECK((r.value == 4.5 && r.gradient == std::vector{-1.125, 0.0, 2.25}));
+}
+
+TEST_CASE("replay: lanes are samples, with a remainder") {
+  Tape<double> tape;
+  const TapeScope scope(tape);
+  const auto in = leaves(tape, at);
+  const R f(in, every::graph(std::span<const V>(in), 10, 3));
+  constexpr std::size_t n = 11;
+  std::vector<double> x, values(n), grads(n * 5), valuesOnly(n);
+  for (std::size_t i = 0; i < n * 5; ++i) x.push_back(0.1 + 0.013 * static_cast<double>(i));
+  auto lanes = f.workspace<simd<double, 4>>();
+  f.batch(lanes, x.data(), n, values.data(), grads.data());
+  f.batch(lanes, x.data(), n, valuesOnly.data(), nullptr);
+  CHECK(valuesOnly == values);
+  for (std::size_t k = 0; k < n; ++k) {
+    const Result one = replayed(f, {x.begin() + static_cast<std::ptrdiff_t>(5 * k),
+                                    x.begin() + static_cast<std::ptrdiff_t>(5 * k + 5)});
+    CHECK(values[k] == doctest::Approx(one.value).epsilon(1e-13));
+    for (std::size_t i = 0; i < 5; ++i)
+      CHECK(grads[5 * k + i] == doctest::Approx(one.gradient[i]).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("replay: duals give a product with the Hessian") {
+  Tape<double> tape;
+  const V x(tape, 1.0), y(tape, 1.0);
+  const R f({x, y}, x * x * y + pow3(y));
+  auto w = f.workspace<dual<double>>();
+  const std::array point{dual<double>(2.0, 1.0), dual<double>(3.0, -1.0)};
+  std::array<dual<double>, 2> g;
+  const auto value = f.valueAndGradient(w, point, g);
+  CHECK((value.value == 39.0 && value.tangent == 12.0 - 31.0));
+  CHECK((g[0].value == 12.0 && g[1].value == 31.0));
+  CHECK((g[0].tangent == 6.0 - 4.0 && g[1].tangent == 4.0 - 18.0));
+}
+
+TEST_CASE("replay: blocks") {
+  Tape<double> tape;
+  const TapeScope scope(tape);
+  const auto in = leaves(tape, at);
+  const auto f = [](std::span<const V> x) {
+    auto& tape_ = x[0].tape();
+    const auto v = View<double>::at(tape_, x[0].sysGetRawNodeIndex(), 1, 5);
+    const auto y = softmax(tanh(v) * v);
+    return reduceSumOfSquares(std::vector<V>{y[0], y[3]}) + x[2];
+  };
+  const R recording(in, f(in));
+  CHECK(recording.hasBlocks());
+  CHECK(same(replayed(recording, elsewhere), eagerly(f, elsewhere)));
+  CHECK(errorOf([&] { recording.workspace<dual<double>>(); }).kind() == ErrorKind::badArgument);
+}
+
+TEST_CASE("replay: one recording, many threads") {
+  Tape<double> tape;
+  const TapeScope scope(tape);
+  const auto in = leaves(tape, at);
+  const R f(in, every::graph(std::span<const V>(in), 10, 5));
+  const Result want = replayed(f, elsewhere);
+  std::vector<int> wrong(4);
+  std::vector<std::thread> threads;
+  for (int& count : wrong)
+    threads.emplace_back([&] {
+      auto w = f.workspace();
+      Result r{0, std::vector<double>(5)};
+      for (int i = 0; i < 200; ++i) {
+        r.value = f.valueAndGradient(w, elsewhere, r.gradient);
+        count += same(r, want) ? 0 : 1;
+      }
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == std::vector{0, 0, 0, 0});
+}
+
+TEST_CASE("replay: what can't be recorded") {
+  Tape<double> tape;
+  const V a(tape, 1.0), b = exp(a);
+  const std::vector<V> nothing;
+  CHECK(errorOf([&] { R(std::vector{a}, nothing); }).kind() == ErrorKind::badArgument);
+  CHECK(errorOf([&] { R({a, a}, b); }).kind() == ErrorKind::badArgument);
+  CHECK(std::string(errorOf([&] { R({b}, b); }).what()).find("exp") != std::string::npos);
+  const R f({a}, b);
+  auto w = f.workspace();
+  std::array<double, 1> room{};
+  CHECK(errorOf([&] {
+          f.jacobian(w, room, std::span<double>(room), std::span<double>());
+        }).kind() == ErrorKind::badArgument);
+}

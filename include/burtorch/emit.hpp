@@ -1,0 +1,552 @@
+// burtorch/emit.hpp — a recording as C: self-contained functions for value, gradient, many samples
+// SPDX-License-Identifier: MIT
+//
+//   std::string text = emit(recording, {.name = "loss"});
+//
+// gives C99 (or C++) that includes <math.h> and nothing else, allocates nothing, calls itself nowhere and
+// keeps no state, so that it can be copied into firmware or compiled and loaded:
+//
+//   T loss_value(const T* x);                    the value at x
+//   T loss(const T* x, T* gradient);             the value, and its gradient by x
+//   void loss_batch(unsigned long n, const T* x, T* values, T* gradients);
+//                                                at n points, which are the rows of x
+// and of a recording with several outputs
+//   void loss_values(const T* x, T* y);
+//   void loss_jacobian(const T* x, T* y, T* rows);
+//
+// No operation is written here. The structs of the table run over a scalar whose arithmetic writes
+// statements: one per operation, in static single assignment, of which those are printed that a result needs.
+// The numbers are the tape's up to what compilers do: with -ffp-contract=off arithmetic is the same bit
+// for bit, except that a first contribution to a gradient is not added to 0, which shows in the sign of
+// a zero.
+#pragma once
+
+#include <burtorch/config.hpp>
+#include <burtorch/error.hpp>
+#include <burtorch/op/table.hpp>
+#include <burtorch/replay.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+BURTORCH_BEGIN_NAMESPACE
+
+enum class Language : std::uint8_t { c99, cpp };
+
+struct EmitOptions {
+  std::string name = "f"; // of the function
+  Language language = Language::c99;
+  std::size_t lanes = 8; // samples that the batch function computes together
+};
+
+namespace detail {
+
+// Statements t0, t1, …: each an expression over earlier ones.
+struct Statements {
+  struct One {
+    std::string expression;
+    std::array<std::uint32_t, 4> operands;
+    std::uint32_t count;
+  };
+  std::vector<One> all;
+
+  std::uint32_t add(std::string expression, std::initializer_list<std::uint32_t> operands) {
+    One one{std::move(expression), {}, 0};
+    for (const std::uint32_t operand : operands)
+      if (operand != constant) one.operands[one.count++] = operand;
+    all.push_back(std::move(one));
+    return static_cast<std::uint32_t>(all.size() - 1);
+  }
+  static constexpr std::uint32_t constant = 0xffffffff;
+};
+
+// A number of C code being written: a constant, or the result of a statement.
+template <class T> struct CNumber {
+  Statements* statements = nullptr;
+  std::uint32_t id = Statements::constant;
+  T number = T(0);
+
+  CNumber() = default;
+  explicit CNumber(double x) : number(static_cast<T>(x)) {}
+  CNumber(Statements& all, std::uint32_t statement) : statements(&all), id(statement) {}
+
+  bool isConstant() const { return statements == nullptr; }
+  bool is(double x) const { return isConstant() && number == static_cast<T>(x); }
+  std::string text() const {
+    if (isConstant()) return literal(number);
+    std::string name = "t";
+    return name += std::to_string(id);
+  }
+
+  static std::string literal(T x) {
+    std::string text;
+    if (std::isnan(x)) return "NAN";
+    if (std::isinf(x)) return x < 0 ? "(-INFINITY)" : "INFINITY";
+    char buffer[64];
+    const auto end = std::to_chars(buffer, buffer + sizeof buffer, x).ptr;
+    const std::string_view digits(buffer, static_cast<std::size_t>(end - buffer));
+    text += digits;
+    if (digits.find_first_of(".e") == std::string_view::npos) text += ".0";
+    if constexpr (std::same_as<T, float>) text += "f";
+    if (digits.front() != '-') return text;
+    text.insert(0, "(");
+    return text += ")";
+  }
+};
+
+// What comparing CNumbers gives.
+template <class T> struct CCondition {
+  CNumber<T> x, y;
+  const char* comparison;
+  bool known; // of two constants
+
+  std::string text() const { // appended: see the note on sums of strings in viz/
+    std::string t = x.text();
+    t += comparison;
+    return t += y.text();
+  }
+};
+
+template <class T> Statements& statementsOf(const CNumber<T>& x, const CNumber<T>& y) {
+  return x.isConstant() ? *y.statements : *x.statements;
+}
+
+template <class T> CNumber<T> infix(const CNumber<T>& x, const char* symbol, const CNumber<T>& y) {
+  Statements& all = statementsOf(x, y);
+  std::string t = x.text();
+  t += symbol;
+  t += y.text();
+  return {all, all.add(std::move(t), {x.id, y.id})};
+}
+
+// Constants are computed now, as a compiler would; 1·x is x, as a compiler would see.
+template <class T> CNumber<T> operator+(const CNumber<T>& x, const CNumber<T>& y) {
+  if (x.isConstant() && y.isConstant()) return CNumber<T>(double(x.number + y.number));
+  return infix(x, " + ", y);
+}
+template <class T> CNumber<T> operator-(const CNumber<T>& x, const CNumber<T>& y) {
+  if (x.isConstant() && y.isConstant()) return CNumber<T>(double(x.number - y.number));
+  return infix(x, " - ", y);
+}
+template <class T> CNumber<T> operator*(const CNumber<T>& x, const CNumber<T>& y) {
+  if (x.isConstant() && y.isConstant()) return CNumber<T>(double(x.number * y.number));
+  if (x.is(1)) return y;
+  if (y.is(1)) return x;
+  return infix(x, " * ", y);
+}
+template <class T> CNumber<T> operator/(const CNumber<T>& x, const CNumber<T>& y) {
+  if (x.isConstant() && y.isConstant()) return CNumber<T>(double(x.number / y.number));
+  return infix(x, " / ", y);
+}
+template <class T> CNumber<T> operator-(const CNumber<T>& x) {
+  if (x.isConstant()) return CNumber<T>(double(-x.number));
+  std::string t = "-";
+  return {*x.statements, x.statements->add(t += x.text(), {x.id})};
+}
+
+#define BURTORCH_OPERATOR(symbol)                                                                  \
+  template <class T> CCondition<T> operator symbol(const CNumber<T>& x, const CNumber<T>& y) {     \
+    return {x, y, " " #symbol " ", x.number symbol y.number};                                      \
+  }
+BURTORCH_OPERATOR(<)
+BURTORCH_OPERATOR(<=)
+BURTORCH_OPERATOR(>)
+BURTORCH_OPERATOR(>=)
+BURTORCH_OPERATOR(==)
+BURTORCH_OPERATOR(!=)
+#undef BURTORCH_OPERATOR
+
+template <class T> CCondition<T> whereZero(const CNumber<T>& x) { return x == CNumber<T>(0); }
+
+template <class T>
+CNumber<T> select(const CCondition<T>& condition, const CNumber<T>& yes, const CNumber<T>& no) {
+  if (condition.x.isConstant() && condition.y.isConstant()) return condition.known ? yes : no;
+  Statements& all = statementsOf(condition.x, condition.y);
+  std::string t = condition.text();
+  t += " ? ";
+  t += yes.text();
+  t += " : ";
+  t += no.text();
+  return {all, all.add(std::move(t), {condition.x.id, condition.y.id, yes.id, no.id})};
+}
+
+template <class T>
+CNumber<T> call(const char* function, const CNumber<T>& x, const CNumber<T>* y = nullptr) {
+  Statements& all = y == nullptr ? *x.statements : statementsOf(x, *y);
+  std::string t = function;
+  if constexpr (std::same_as<T, float>) t += "f";
+  t += "(";
+  t += x.text();
+  if (y != nullptr) {
+    t += ", ";
+    t += y->text();
+  }
+  t += ")";
+  return {all, all.add(std::move(t), {x.id, y == nullptr ? Statements::constant : y->id})};
+}
+
+#define BURTORCH_FUNCTION(function)                                                                \
+  template <class T> CNumber<T> function(const CNumber<T>& x) {                                    \
+    if (x.isConstant()) return CNumber<T>(double(std::function(x.number)));                        \
+    return call(#function, x);                                                                     \
+  }
+BURTORCH_STANDARD_FUNCTIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+#define BURTORCH_FUNCTION(function)                                                                \
+  template <class T> CNumber<T> function(const CNumber<T>& x, const CNumber<T>& y) {               \
+    if (x.isConstant() && y.isConstant())                                                          \
+      return CNumber<T>(double(std::function(x.number, y.number)));                                \
+    return call(#function, x, &y);                                                                 \
+  }
+BURTORCH_STANDARD_FUNCTIONS_OF_TWO(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
+// Runs a recording's records forward and backward over CNumbers.
+template <class R> class Emitter {
+  using T = std::remove_cvref_t<decltype(std::declval<R>().tape().values()[0])>;
+  using C = CNumber<T>;
+  using Record = typename R::Record;
+  using Index = typename R::Index;
+
+public:
+  explicit Emitter(const R& recording)
+      : tape_(recording.tape()), recording_(recording), values_(tape_.size()),
+        varies_(tape_.size()) {
+    for (std::size_t i = 0; i < tape_.size(); ++i) values_[i].number = tape_.values()[i];
+    for (std::size_t i = 0; i < recording.inputs(); ++i) {
+      const Index node = recording.inputNodes()[i];
+      values_[node] = C(statements_, statements_.add("", {})); // the printer knows where it is
+      varies_[node] = true;
+    }
+    for (const Record& record : tape_.records()) evaluate(record);
+  }
+
+  // The derivatives of an output by the inputs.
+  std::vector<C> gradient(std::size_t output) {
+    std::vector<Adjoint> adjoints(tape_.size());
+    const Index root = recording_.outputNodes()[output];
+    adjoints[root] = {C(1), true};
+    const std::size_t record = tape_.recordOf(root);
+    for (std::size_t r = record == tape_.records().size() ? 0 : record + 1; r-- != 0;)
+      pull(tape_.records()[r], adjoints);
+    std::vector<C> gradient;
+    for (const Index input : recording_.inputNodes()) gradient.push_back(adjoints[input].number);
+    return gradient;
+  }
+  const C& output(std::size_t i) const { return values_[recording_.outputNodes()[i]]; }
+
+  // The statements that the results need. `inputs` and `indent` say how they look: x[#] where # is the
+  // number of the input.
+  std::string body(const std::vector<C>& results, std::string_view inputs,
+                   const std::string& indent) const {
+    std::vector<bool> needed(statements_.all.size());
+    for (const C& result : results)
+      if (!result.isConstant()) needed[result.id] = true;
+    for (std::size_t i = needed.size(); i-- != 0;)
+      if (needed[i])
+        for (std::uint32_t k = 0; k < statements_.all[i].count; ++k)
+          needed[statements_.all[i].operands[k]] = true;
+    std::string text;
+    bool usesInputs = false;
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      if (!needed[i]) continue;
+      text += indent;
+      text += "const ";
+      text += typeName();
+      text += " t";
+      text += std::to_string(i);
+      text += " = ";
+      if (i < recording_.inputs()) {
+        usesInputs = true;
+        text += element(inputs, i);
+      } else {
+        text += statements_.all[i].expression;
+      }
+      text += ";\n";
+    }
+    if (!usesInputs) {
+      std::string unused = indent;
+      unused += "(void)x;\n";
+      text.insert(0, unused);
+    }
+    return text;
+  }
+
+  static const char* typeName() { return std::same_as<T, float> ? "float" : "double"; }
+  // pattern with the number i in place of #
+  static std::string element(std::string_view pattern, std::size_t i) {
+    const std::size_t at = pattern.find('#');
+    std::string text(pattern.substr(0, at));
+    if (at == std::string_view::npos) return text;
+    text += std::to_string(i);
+    return text += pattern.substr(at + 1);
+  }
+
+private:
+  struct Adjoint {
+    C number;
+    bool isThere = false;
+  };
+
+  C number(std::size_t place) const { return C(static_cast<double>(tape_.constants()[place])); }
+  std::vector<C> gathered(const Record& record) const { // all operands, in order
+    std::vector<C> x;
+    for (const Index operand : recording_.operandsOf(record)) x.push_back(values_[operand]);
+    return x;
+  }
+  static auto halves(const std::vector<C>& all, std::size_t n) { // of a Product's operands
+    const auto end = all.begin() + static_cast<std::ptrdiff_t>(n);
+    return std::pair{std::vector<C>(all.begin(), end),
+                     std::vector<C>(end, end + static_cast<std::ptrdiff_t>(n))};
+  }
+
+  void evaluate(const Record& record) {
+    dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
+      C& z = values_[record.result];
+      const auto& v = values_;
+      if constexpr (op::is<op::Block, O>) {
+        fail(ErrorKind::badArgument,
+             std::string("emit: ") + tape_.namesOf(tape_.recordOf(record.result)).function +
+                 " of whole views has no C text; write it with operations on single Values");
+      } else if constexpr (op::is<op::Unary, O>) z = O::forward(v[record.a]);
+      else if constexpr (op::is<op::Clipped, O>)
+        z = O::forward(v[record.a], number(record.b), number(record.b + std::size_t{1}));
+      else if constexpr (op::is<op::Binary, O>) z = O::forward(left<F>(record), right<F>(record));
+      else if constexpr (op::is<op::Reduction, O>) z = O::forward(gathered(record));
+      else {
+        const auto all = gathered(record);
+        const auto [x, y] = halves(all, record.b);
+        z = O::forward(x, y);
+        if constexpr (O::hasBias) z = z + all.back();
+      }
+    });
+    varies_[record.result] = std::ranges::any_of(recording_.operandsOf(record),
+                                                 [&](Index i) { return bool(varies_[i]); });
+  }
+  template <Form F> C left(const Record& record) const {
+    if constexpr (F == Form::numberNode) return number(record.a);
+    else return values_[record.a];
+  }
+  template <Form F> C right(const Record& record) const {
+    if constexpr (F == Form::nodeNumber) return number(record.b);
+    else return values_[record.b];
+  }
+
+  // As detail::Pull, in the same order.
+  void pull(const Record& record, std::vector<Adjoint>& adjoints) {
+    if (!adjoints[record.result].isThere) return;
+    const C g = adjoints[record.result].number;
+    const C& z = values_[record.result];
+    dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
+      const auto give = [&](Index node, const C& contribution) {
+        if (!varies_[node]) return;
+        C c = contribution; // an adjoint of 0 gives nothing, not even NaN
+        if constexpr (!O::isLinear) c = select(whereZero(g), C(0), contribution);
+        Adjoint& to = adjoints[node];
+        to = {to.isThere ? to.number + c : c, true};
+      };
+      if constexpr (op::is<op::Unary, O>) {
+        give(record.a, O::pullback(values_[record.a], z, g));
+      } else if constexpr (op::is<op::Clipped, O>) {
+        give(record.a, O::pullback(values_[record.a], number(record.b),
+                                   number(record.b + std::size_t{1}), g));
+      } else if constexpr (op::is<op::Binary, O>) {
+        const C x = left<F>(record), y = right<F>(record);
+        const bool isLaterX = F == Form::nodes && record.a >= record.b;
+        if (F != Form::numberNode && !isLaterX) give(record.a, O::pullbackX(x, y, z, g));
+        if (F != Form::nodeNumber) give(record.b, O::pullbackY(x, y, z, g));
+        if (isLaterX) give(record.a, O::pullbackX(x, y, z, g));
+      } else if constexpr (op::is<op::Reduction, O>) {
+        const auto nodes = recording_.operandsOf(record);
+        O::pullback(gathered(record), z, g, [&](std::size_t i, const C& c) { give(nodes[i], c); });
+      } else if constexpr (op::is<op::Product, O>) {
+        const auto nodes = recording_.operandsOf(record);
+        const std::size_t n = record.b;
+        const auto [x, y] = halves(gathered(record), n);
+        O::pullback(
+            x, y, g, [&](std::size_t i, const C& c) { give(nodes[i], c); },
+            [&](std::size_t i, const C& c) { give(nodes[n + i], c); });
+        if constexpr (O::hasBias) give(nodes.back(), g);
+      }
+    });
+  }
+  const typename R::TapeType& tape_;
+  const R& recording_;
+  Statements statements_;
+  std::vector<C> values_;
+  std::vector<bool> varies_;
+};
+
+// Prints the functions.
+template <class R> class Printer {
+public:
+  Printer(const R& recording, const EmitOptions& options)
+      : recording_(recording), options_(options), emitter_(recording) {}
+
+  std::string print() {
+    line({"#include <math.h>", "", ""});
+    if (options_.language == Language::cpp) line({"extern \"C\" {", "", ""});
+    values();
+    if (recording_.outputs() == 1) {
+      gradient();
+      batch();
+    } else {
+      jacobian();
+    }
+    if (options_.language == Language::cpp) line({"", "}"});
+    return std::move(text_);
+  }
+
+private:
+  using Results = std::vector<std::remove_cvref_t<decltype(std::declval<Emitter<R>>().output(0))>>;
+
+  void line(std::initializer_list<std::string_view> lines) {
+    bool isFirst = true;
+    for (const std::string_view each : lines) {
+      if (!std::exchange(isFirst, false)) text_ += "\n";
+      text_ += each;
+    }
+  }
+  void open(std::string_view result, std::string_view suffix, std::string_view parameters) {
+    text_ += result;
+    text_ += " ";
+    text_ += options_.name;
+    text_ += suffix;
+    text_ += "(";
+    text_ += parameters;
+    text_ += ")\n{\n";
+  }
+  std::string in(std::string_view name) const { return pointer("const ", name); }
+  std::string out(std::string_view name) const { return pointer("", name); }
+  std::string pointer(std::string_view before, std::string_view name) const {
+    std::string t(before);
+    t += type_;
+    t += options_.language == Language::c99 ? " *restrict " : " *";
+    return t += name;
+  }
+  static std::string list(std::initializer_list<std::string_view> all) {
+    std::string t;
+    for (const std::string_view each : all) {
+      if (!t.empty()) t += ", ";
+      t += each;
+    }
+    return t;
+  }
+  void store(std::string_view pattern, const Results& results, std::string_view indent) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      text_ += indent;
+      text_ += Emitter<R>::element(pattern, i);
+      text_ += " = ";
+      text_ += results[i].text();
+      text_ += ";\n";
+    }
+  }
+  void giveBack(const Results& value) {
+    text_ += "    return ";
+    text_ += value[0].text();
+    text_ += ";\n";
+  }
+
+  Results outputs() const {
+    Results y;
+    for (std::size_t i = 0; i < recording_.outputs(); ++i) y.push_back(emitter_.output(i));
+    return y;
+  }
+
+  void values() {
+    const Results y = outputs();
+    if (y.size() == 1) open(type_, "_value", in("x"));
+    else open("void", "_values", list({in("x"), out("y")}));
+    text_ += emitter_.body(y, "x[#]", "    ");
+    if (y.size() == 1) giveBack(y);
+    else store("y[#]", y, "    ");
+    text_ += "}\n\n";
+  }
+
+  void gradient() {
+    gradient_ = emitter_.gradient(0);
+    open(type_, "", list({in("x"), out("gradient")}));
+    Results all = gradient_;
+    all.push_back(emitter_.output(0));
+    text_ += emitter_.body(all, "x[#]", "    ");
+    store("gradient[#]", gradient_, "    ");
+    giveBack(outputs());
+    text_ += "}\n\n";
+  }
+
+  void jacobian() {
+    Results all = outputs(), rows;
+    for (std::size_t i = 0; i < recording_.outputs(); ++i)
+      for (const auto& each : emitter_.gradient(i)) rows.push_back(each);
+    open("void", "_jacobian", list({in("x"), out("y"), out("rows")}));
+    Results needed = all;
+    needed.insert(needed.end(), rows.begin(), rows.end());
+    text_ += emitter_.body(needed, "x[#]", "    ");
+    store("y[#]", all, "    ");
+    store("rows[#]", rows, "    ");
+    text_ += "}\n";
+  }
+
+  // Samples side by side: a loop over lanes that a compiler turns into vector instructions.
+  void batch() {
+    const std::string width = std::to_string(options_.lanes);
+    const std::string d = std::to_string(recording_.inputs());
+    const std::string room = std::to_string(std::max<std::size_t>(recording_.inputs(), 1));
+    open("static void", "_lanes", list({in("x"), out("values"), out("gradients")}));
+    text_ += "    int k;\n    for (k = 0; k < " + width + "; ++k) {\n";
+    Results all = gradient_;
+    all.push_back(emitter_.output(0));
+    text_ += emitter_.body(all, "x[" + width + " * # + k]", "        ");
+    store("gradients[" + width + " * # + k]", gradient_, "        ");
+    store("values[k]", outputs(), "        "); // no # in it: one result
+    text_ += "    }\n";
+    if (gradient_.empty()) text_ += "    (void)gradients;\n";
+    text_ += "}\n\n";
+    open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
+    const std::string t = type_;
+    text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width +
+             "];\n    int i, k;\n";
+    text_ += "    for (; n >= " + width + "; n -= " + width + ") {\n";
+    const auto eachElement = [&](std::string_view what) {
+      text_ += "        for (k = 0; k < " + width + "; ++k)\n";
+      text_ += "            for (i = 0; i < " + d + "; ++i)\n                ";
+      text_ += what;
+      text_ += ";\n";
+    };
+    eachElement("xs[" + width + " * i + k] = x[" + d + " * k + i]");
+    text_ += "        " + options_.name + "_lanes(xs, values, gs);\n";
+    eachElement("gradients[" + d + " * k + i] = gs[" + width + " * i + k]");
+    text_ += "        x += " + d + " * " + width + ";\n        gradients += " + d + " * " + width +
+             ";\n        values += " + width + ";\n    }\n";
+    text_ += "    for (; n != 0; --n) {\n        *values++ = " + options_.name +
+             "(x, gradients);\n        x += " + d + ";\n        gradients += " + d +
+             ";\n    }\n}\n";
+  }
+
+  const R& recording_;
+  const EmitOptions& options_;
+  Emitter<R> emitter_;
+  Results gradient_;
+  const char* type_ = Emitter<R>::typeName();
+  std::string text_;
+};
+
+} // namespace detail
+
+template <class T, class... O>
+  requires std::floating_point<T>
+std::string emit(const Recording<T, O...>& recording, const EmitOptions& options = {}) {
+  return detail::Printer(recording, options).print();
+}
+
+BURTORCH_END_NAMESPACE

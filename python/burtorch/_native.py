@@ -1,0 +1,138 @@
+# python/burtorch/_native.py — emitted C as loaded machine code: the system's compiler, and a cache on disk
+# SPDX-License-Identifier: MIT
+"""Compile C text into a shared library and load it.
+
+Libraries are kept in a folder that only this user can write to, under the hash of everything that went
+into them. A library is written under another name first and then renamed, so that several processes may
+do this at once. Nothing is loaded that another user could have written.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+__all__ = ["CompilerError", "cache_folder", "compiler", "load"]
+
+# Value-safe: no fused operations where the program has none, no reordering. Nobody reads errno or
+# floating-point traps here, and without them conditional expressions become vector instructions.
+FLAGS = ["-std=c99", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno"]
+FLAGS += ["-fno-trapping-math", "-w"]
+NATIVE = ["-march=native"]
+
+
+class CompilerError(RuntimeError):
+    """The C compiler could not compile what it was given."""
+
+
+def compiler() -> list[str] | None:
+    """Return the command of the C compiler: $CC, else cc, gcc or clang; None if there is none."""
+    if os.name != "posix":
+        return None
+    for command in (shlex.split(os.environ.get("CC", "")), ["cc"], ["gcc"], ["clang"]):
+        if command and (path := shutil.which(command[0])):
+            return [path, *command[1:]]
+    return None
+
+
+def _is_private(status: os.stat_result) -> bool:
+    """Tell whether nobody but this user (or the system's) could have written what this describes."""
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@functools.cache
+def _temporary_folder() -> Path:
+    """Return a folder of this process, for when the cache can't be trusted or written."""
+    folder = tempfile.TemporaryDirectory(prefix="burtorch-")
+    _kept.append(folder)
+    return Path(folder.name)
+
+
+_kept: list[object] = []  # lives as long as the process
+
+
+def cache_folder() -> Path:
+    """Return the folder of compiled libraries, made if necessary; only this user can write to it."""
+    home = os.environ.get("BURTORCH_CACHE_DIR")
+    if home:
+        folder = Path(home)
+    else:
+        base = os.environ.get("XDG_CACHE_HOME")
+        folder = (Path(base) if base else Path.home() / ".cache") / "burtorch"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = folder.lstat()
+    except (OSError, RuntimeError):
+        return _temporary_folder()
+    usable = stat.S_ISDIR(status.st_mode) and _is_private(status) and os.access(folder, os.W_OK)
+    return folder if usable else _temporary_folder()
+
+
+@functools.cache
+def _processor() -> str:
+    """Describe what -march=native stands for here."""
+    text = platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        text += "".join(
+            line for line in lines[:40] if line.startswith(("flags", "Features", "model"))
+        )
+    except OSError:
+        text += platform.processor()
+    return text
+
+
+def _key(command: list[str], source: str) -> str:
+    status = os.stat(command[0])
+    parts = [source, *command, *FLAGS, *NATIVE, str(status.st_size), str(status.st_mtime_ns)]
+    parts += [_processor(), sys.platform]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+
+
+def _compile(command: list[str], source: str, library: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=library.parent, prefix="making-") as name:
+        text, made = Path(name) / "f.c", Path(name) / "f.so"
+        text.write_text(source, encoding="utf-8")
+        for flags in (FLAGS + NATIVE, FLAGS):  # not every compiler knows "native"
+            done = subprocess.run(
+                [*command, *flags, "-o", str(made), str(text), "-lm"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode == 0:
+                made.chmod(0o700)
+                made.replace(library)
+                return
+    raise CompilerError(f"{command[0]} failed:\n{done.stderr.strip()}")
+
+
+def load(source: str) -> ctypes.CDLL:
+    """Return the library of C text, from the cache or compiled now."""
+    command = compiler()
+    if command is None:
+        raise CompilerError("there is no C compiler: looked for $CC, cc, gcc and clang")
+    library = cache_folder() / f"{_key(command, source)}.so"
+    for _ in range(2):
+        try:
+            status = library.lstat()
+        except FileNotFoundError:
+            _compile(command, source, library)
+            status = library.lstat()
+        if stat.S_ISREG(status.st_mode) and _is_private(status):
+            try:
+                return ctypes.CDLL(str(library))
+            except OSError:  # not a library, or not one of this system
+                pass
+        library.unlink(missing_ok=True)
+    raise CompilerError(f"{library} can't be loaded")

@@ -1,0 +1,587 @@
+# tests/test_compile.py — compile: the eager numbers on every backend, structures, branches, batches, minimization
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import gc
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+from typing import Any, Callable
+
+import burtorch as bt
+import numpy as np
+import pytest
+from burtorch import _native, compiled
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+BACKENDS = ["replay"] + (["native"] if _native.compiler() else [])
+every_backend = pytest.mark.parametrize("backend", BACKENDS)
+needs_compiler = pytest.mark.skipif(not _native.compiler(), reason="there is no C compiler")
+
+# Every operation of the table that takes one Value is a method and a function.
+UNARY = [
+    name
+    for name in dir(bt.Value)
+    if not name.startswith("_") and callable(getattr(bt, name, None)) and name != "backward"
+]
+BINARY = ["add", "sub", "mul", "mul_by_constant", "div", "mean", "add_squares", "mean_squares"]
+BINARY += ["negative_mean", "pow", "min", "max", "atan2", "hypot"]
+REDUCTIONS = [name for name in dir(bt) if name.startswith("reduce_") and "_and_" not in name]
+REDUCTIONS += ["variance", "variance_biased"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Keep the user's cache out of the tests."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BURTORCH_CACHE_DIR", str(folder))
+        yield folder
+
+
+def rosenbrock(x: Any) -> Any:
+    return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
+
+
+def tiny(x: Any) -> Any:
+    a, b = x
+    return bt.sqr((a + b) - (a * b + bt.pow3(b))) / 2.0
+
+
+def test_the_lists_of_operations_are_complete() -> None:
+    assert len(UNARY) == 27
+    assert {"tanh", "gelu", "inv_sqrt"} <= set(UNARY)
+    assert len(REDUCTIONS) == 11
+
+
+def every_operation(x: Any) -> list[Any]:
+    results = [getattr(bt, name)(x[0]) for name in UNARY]
+    for name in BINARY:
+        f = getattr(bt, name)
+        results += [f(x[0], x[1]), f(x[1], x[0]), f(x[0], 1.5), f(1.5, x[0])]
+    results += [bt.clamp(x[0], 0.0, 0.5), bt.clamp(x[0], 0.0, 5.0), -x[0], abs(x[2])]
+    results += [getattr(bt, name)(list(x)) for name in REDUCTIONS]
+    results += [getattr(bt, name)([x[2], x[0], x[1], x[0]]) for name in REDUCTIONS]
+    results += [bt.inner_product(list(x), [x[1], x[0], x[2]])]
+    results += [bt.inner_product_with_bias(list(x), [x[1], x[0], x[2]], x[2])]
+    return results
+
+
+@every_backend
+def test_every_operation_gives_the_eager_numbers(backend: str) -> None:
+    weights = np.linspace(0.5, 1.5, len(every_operation([bt.Value(0.5)] * 3)))
+
+    def weighted(x: Any) -> Any:
+        return bt.reduce_sum([w * y for w, y in zip(weights, every_operation(x))])
+
+    c = bt.compile(weighted, backend=backend)
+    c([0.4, 0.6, -0.3])  # recorded elsewhere
+    at = np.array([0.7, 0.3, -0.2])
+    value, gradient = c.value_and_grad(at)
+    eager_value, eager_gradient = bt.value_and_grad(weighted)(at)
+    if backend == "replay":
+        assert value == eager_value
+        assert (gradient == eager_gradient).all()
+    else:
+        assert value == pytest.approx(eager_value, rel=1e-14)
+        assert gradient == pytest.approx(eager_gradient, rel=1e-13)
+    jacobian = bt.compile(every_operation, backend="replay").jacobian(at)
+    assert (jacobian == bt.jacobian(every_operation, at)).all()
+
+
+@every_backend
+def test_arithmetic_is_the_same_to_the_last_bit(backend: str) -> None:
+    c = bt.compile(tiny, backend=backend)
+    assert c.value_and_grad([-41.0, 2.0])[0] == 612.5
+    for x in np.random.default_rng(0).normal(size=(50, 2)):
+        value, gradient = c.value_and_grad(x)
+        eager_value, eager_gradient = bt.value_and_grad(tiny)(x)
+        assert value == eager_value == c(x)
+        assert (gradient == eager_gradient).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6))
+def test_random_expressions_replay_bit_for_bit(seed: int) -> None:
+    def f(x: Any) -> Any:
+        random = np.random.default_rng(seed)
+        nodes = list(x)
+        for _ in range(12):
+            a, b = (nodes[i] for i in random.integers(len(nodes), size=2))
+            kind = random.integers(4)
+            if kind == 0:
+                nodes.append(getattr(bt, UNARY[random.integers(len(UNARY))])(bt.sigmoid(a)))
+            elif kind == 1:
+                nodes.append(bt.tanh(a) * b - 0.5)
+            elif kind == 2:
+                nodes.append(bt.reduce_mean_squares(nodes[-3:]))
+            else:
+                nodes.append(bt.max(a, b) / 1.5 + bt.mean(a, b))
+        return bt.reduce_sum(nodes)
+
+    c = bt.compile(f, backend="replay")
+    c([0.3, 0.7, 0.5])
+    at = np.array([0.9, -0.4, 0.2])
+    value, gradient = c.value_and_grad(at)
+    eager = bt.value_and_grad(f)(at)
+    assert value == eager[0] or math.isnan(value)
+    assert np.array_equal(gradient, eager[1], equal_nan=True)
+
+
+# ---- arguments ---------------------------------------------------------------------------------------
+
+
+@every_backend
+def test_floats_several_arguments_and_nested_structures(backend: str) -> None:
+    c = bt.compile(lambda x: x**3, backend=backend)
+    assert c(2.0) == 8.0
+    assert c.value_and_grad(2) == (8.0, 12.0)
+    c = bt.compile(lambda a, b: a * b[0] + b[1], backend=backend)
+    value, (by_a, by_b) = c.value_and_grad(3.0, np.array([4.0, 5.0]))
+    assert (value, by_a, by_b.tolist()) == (17.0, 4.0, [3.0, 1.0])
+    c = bt.compile(lambda p: (p["w"] @ p["x"][0]).sum() * p["x"][1] + p["b"], backend=backend)
+    w = np.arange(6.0).reshape(2, 3)
+    value, gradient = c.value_and_grad({"w": w, "x": (np.ones(3), 2.0), "b": 7})
+    assert value == 37
+    assert list(gradient) == ["w", "x", "b"]
+    assert (gradient["w"] == 2).all() and gradient["w"].shape == (2, 3)
+    assert gradient["x"][0].tolist() == [6.0, 10.0, 14.0]
+    assert gradient["x"][1] == 15.0 and type(gradient["x"][1]) is float
+    assert gradient["b"] == 1.0
+    c = bt.compile(lambda parts: parts[0][0] * parts[1][0], backend=backend)
+    assert c([np.array([2.0]), np.array([3.0, 1.0])]) == 6.0
+
+
+def test_records_once_per_shape() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(x.shape)
+        return (x * x).sum()
+
+    c = bt.compile(f, backend="replay")
+    for n in (2, 2, 3, 2, 3):
+        x = np.arange(float(n))
+        value, gradient = c.value_and_grad(x)
+        assert value == x @ x
+        assert (gradient == 2 * x).all()
+    assert c(np.ones((2, 2))) == 4
+    assert calls == [(2,), (3,), (2, 2)]
+
+
+def test_other_arrays_take_the_long_way_to_the_same_numbers() -> None:
+    c = bt.compile(rosenbrock, backend="replay")
+    want = c.value_and_grad(np.array([2.0, 3.0]))
+    for x in (
+        [2.0, 3.0],
+        [2, 3],
+        np.array([2, 3]),
+        np.array([2.0, 0.0, 3.0])[::2],
+        np.array([2.0, 3.0], dtype=np.float32),
+        np.array([2.0, 3.0], dtype=">f8"),
+        np.frombuffer(b"\0" + np.array([2.0, 3.0]).tobytes(), dtype=np.uint8)[1:].view(float),
+    ):
+        value, gradient = c.value_and_grad(x)
+        assert value == want[0]
+        assert gradient.tolist() == want[1].tolist()
+    with pytest.raises(TypeError, match="not str"):
+        c("x")
+    with pytest.raises(TypeError, match="no arguments"):
+        c()
+
+
+@every_backend
+def test_out_is_written_and_returned(backend: str) -> None:
+    c = bt.compile(rosenbrock, backend=backend)
+    x, out = np.array([2.0, 3.0]), np.empty(2)
+    for _ in range(2):  # recorded by the first call, run by the second
+        value, same = c.value_and_grad(x, out=out)
+        assert same is out
+        assert value == 101.0
+        assert out.tolist() == [802.0, -200.0]
+    strided = np.zeros(4)
+    c.value_and_grad(x, out=strided[::2])
+    assert strided.tolist() == [802.0, 0.0, -200.0, 0.0]
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
+        c.value_and_grad(x, out=np.empty(3))
+    with pytest.raises(TypeError, match="out"):
+        c.value_and_grad(x, out=[0.0, 0.0])
+    frozen = np.empty(2)
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        c.value_and_grad(x, out=frozen)
+
+
+def test_results_that_are_numbers_several_or_nothing() -> None:
+    assert bt.compile(lambda x: 5.0, backend="replay").value_and_grad([1.0])[1].tolist() == [0.0]
+    c = bt.compile(lambda x: [x[0] * x[1], bt.sin(x[0]), 7.0])
+    assert c([2.0, 3.0]) == pytest.approx([6, math.sin(2), 7])
+    assert c.jacobian([2.0, 3.0]) == pytest.approx(np.array([[3, 2], [math.cos(2), 0], [0, 0]]))
+    with pytest.raises(ValueError, match="jacobian"):
+        c.value_and_grad([2.0, 3.0])
+    with pytest.raises(ValueError, match="one Value"):
+        bt.compile(lambda x: [x, x], backend="native")(1.0)
+    with pytest.raises(TypeError, match="str"):
+        bt.compile(lambda x: "text")(1.0)
+    with pytest.raises(TypeError, match="nothing"):
+        bt.compile(lambda x: [])(1.0)
+
+
+def test_values_from_outside_are_constants() -> None:
+    w = bt.Value(3.0)
+    c = bt.compile(lambda x: w * x if w > 2 else x, backend="replay")
+    assert c.value_and_grad(2.0) == (6.0, 3.0)
+    w.data = 100.0
+    assert c(2.0) == 6.0
+    assert w.grad == 0
+    with bt.Tape("float32"):
+        assert bt.compile(lambda x: x * x, backend="replay")(3.0) == 9.0
+
+
+def test_wrong_uses() -> None:
+    with pytest.raises(ValueError, match="'fast'"):
+        bt.compile(tiny, backend="fast")
+    with pytest.raises(TypeError, match="function"):
+        bt.compile(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="dynamic"):
+        bt.compile(tiny, backend="native", dynamic=True)
+
+    def broken(x: Any) -> Any:
+        raise KeyError("mine")
+
+    c = bt.compile(broken)
+    for _ in range(2):
+        with pytest.raises(KeyError, match="mine"):
+            c(1.0)
+    assert (bt.Value(1.0) < 2) is True  # nothing is being recorded any more
+
+
+# ---- branches ----------------------------------------------------------------------------------------
+
+
+def relu_by_hand(x: Any) -> Any:
+    if x[0] > x[1]:  # this line
+        return x[0] * 2.0
+    return x[1] * x[1] if x[1] else x[0]
+
+
+def test_a_branch_is_refused_with_its_line() -> None:
+    line = relu_by_hand.__code__.co_firstlineno + 1
+    with pytest.raises(bt.BranchError, match=rf"test_compile\.py:{line} compares.*dynamic=True"):
+        bt.compile(relu_by_hand)([1.0, 2.0])
+    for f in (lambda x: x if x else 1.0, lambda x: max(x, 2 * x), lambda x: x if 1 < x else 2):
+        with pytest.raises(bt.BranchError):
+            bt.compile(f)(1.0)
+    x = bt.Value(1.0)
+    assert x < 2 and not x > 2 and x <= 1 and x >= 1 and bool(x)  # noqa: PT018
+
+
+def test_dynamic_records_each_way_it_goes() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(1)
+        return relu_by_hand(x)
+
+    c = bt.compile(f, dynamic=True)
+    for _ in range(2):
+        assert c([3.0, 1.0]) == 6.0
+        assert c([1.0, 3.0]) == 9.0
+        assert c([-1.0, 0.0]) == -1.0
+        value, gradient = c.value_and_grad(np.array([1.0, 4.0]))
+        assert (value, gradient.tolist()) == (16.0, [0.0, 8.0])
+        value, gradient = c.value_and_grad(np.array([5.0, 4.0]))
+        assert (value, gradient.tolist()) == (10.0, [2.0, 0.0])
+    assert len(calls) == 3
+    x = np.random.default_rng(1).normal(size=(200, 2))
+    values, gradients = c.batch(x, threads=2)
+    for row, value, gradient in zip(x, values, gradients):
+        assert (value, gradient.tolist()) == (c(row), c.value_and_grad(row)[1].tolist())
+    assert c.jvp([3.0, 1.0], [1.0, 0.0]) == (6.0, 2.0)
+    assert c.jvp([1.0, 3.0], [0.0, 1.0]) == (9.0, 6.0)
+    point, out = np.array([3.0, 1.0]), np.empty(3)
+    run = c.bind(point, out)
+    run()
+    assert out.tolist() == [6.0, 2.0, 0.0]
+    point[:] = [1.0, 3.0]
+    with pytest.raises(RuntimeError, match="bind again"):
+        run()
+
+
+def newton_sqrt(x: Any) -> Any:
+    y = x
+    while abs(y * y - x) > 1e-12:
+        y = (y + x / y) / 2.0
+    return y
+
+
+def test_dynamic_loops_until_a_value_is_small() -> None:
+    c = bt.compile(newton_sqrt, dynamic=True)
+    for x in (2.0, 9.0, 0.25, 2.0):
+        value, slope = c.value_and_grad(x)
+        assert value == pytest.approx(math.sqrt(x))
+        assert slope == pytest.approx(0.5 / math.sqrt(x), rel=1e-6)
+
+
+# ---- ways to run -------------------------------------------------------------------------------------
+
+
+@every_backend
+def test_bind_reads_and_writes_in_place(backend: str) -> None:
+    c = bt.compile(rosenbrock, backend=backend)
+    x, out = np.array([2.0, 3.0]), np.empty(3)
+    run = c.bind(x, out)
+    assert run() is None
+    assert out.tolist() == [101.0, 802.0, -200.0]
+    x[:] = 1.0
+    run()
+    assert out.tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(TypeError, match="no arguments"):
+        run(1)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match=r"\(3,\)"):
+        c.bind(x, np.empty(2))
+    with pytest.raises(ValueError, match=r"\(2,\)"):
+        c.bind(np.array([2, 3]), out)
+    with pytest.raises(ValueError, match="refer"):
+        x.resize(5)
+    del x, c
+    gc.collect()
+    run()  # keeps what it needs
+    assert out.tolist() == [0.0, 0.0, 0.0]
+
+
+@every_backend
+@pytest.mark.parametrize("threads", [1, 3])
+def test_batch_is_row_by_row(backend: str, threads: int) -> None:
+    def f(x: Any) -> Any:
+        return bt.exp(-x[0] * x[0]) * bt.tanh(x[1]) + bt.max(x[0], x[2]) / (2.0 + x[1])
+
+    c = bt.compile(f, backend=backend)
+    x = np.random.default_rng(2).normal(size=(501, 3))
+    values, gradients = c.batch(x, threads=threads)
+    assert values.shape == (501,) and gradients.shape == (501, 3)
+    for row, value, gradient in zip(x[::50], values[::50], gradients[::50]):
+        one = c.value_and_grad(row)
+        assert value == pytest.approx(one[0], rel=1e-13)
+        assert gradient == pytest.approx(one[1], rel=1e-12)
+    values, gradients = c.batch(np.empty((0, 3)))
+    assert values.shape == (0,) and gradients.shape == (0, 3)
+    with pytest.raises(ValueError, match="n, d"):
+        c.batch(x[0])
+    with pytest.raises(ValueError, match="threads"):
+        c.batch(x, threads=0)
+
+
+def test_batch_of_a_function_of_several_numbers() -> None:
+    c = bt.compile(lambda a, b: a * b, backend="replay")
+    values, gradients = c.batch([[2.0, 3.0], [4.0, 5.0]])
+    assert values.tolist() == [6.0, 20.0]
+    assert gradients.tolist() == [[3.0, 2.0], [5.0, 4.0]]
+
+
+def test_jvp_and_hvp() -> None:
+    c = bt.compile(rosenbrock)
+    x, v = np.array([0.5, -1.2]), np.array([2.0, 3.0])
+    assert c.jvp(x, v) == pytest.approx(bt.jvp(rosenbrock, x, v))
+    value, product = c.hvp(x, v)
+    want = bt.hvp(rosenbrock, x, v)
+    assert value == want[0]
+    assert product == pytest.approx(want[1])
+    assert bt.compile(lambda a, b: a * b).jvp((2.0, 3.0), (1.0, 1.0)) == (6.0, 5.0)
+    values, slopes = bt.compile(lambda x: [x[0], x[0] * x[1]]).jvp([2.0, 3.0], [1.0, 0.0])
+    assert (values.tolist(), slopes.tolist()) == ([2.0, 6.0], [1.0, 3.0])
+    with pytest.raises(ValueError, match="but v is"):
+        c.jvp(x, [1.0])
+
+
+@every_backend
+@pytest.mark.parametrize("method", ["gd", "momentum", "adam", "lbfgs"])
+def test_minimize(backend: str, method: str) -> None:
+    c = bt.compile(lambda x: (x[0] - 3) ** 2 + 10 * (x[1] + 1) ** 2, backend=backend)
+    m = c.minimize(np.zeros(2), method=method, steps=5000, tolerance=1e-6)
+    assert m.converged and m.slope <= 1e-6 and 0 < m.steps < 5000
+    assert m.x == pytest.approx([3, -1], abs=1e-5)
+    assert m.value == pytest.approx(0, abs=1e-9)
+
+
+def test_minimize_structures_and_wrong_uses() -> None:
+    c = bt.compile(lambda a, b: (a - 1) ** 2 + ((b - 2) ** 2).sum(), backend="replay")
+    a, b = c.minimize((0.0, np.zeros(3))).x
+    assert a == pytest.approx(1)
+    assert b == pytest.approx([2, 2, 2])
+    assert bt.compile(rosenbrock).minimize([-1.2, 1.0], steps=100).x == pytest.approx([1, 1])
+    assert bt.compile(rosenbrock).minimize([-1.2, 1.0], steps=3).steps == 3
+    with pytest.raises(ValueError, match="gd, momentum, adam, lbfgs"):
+        c.minimize((0.0, np.zeros(3)), method="newton")
+    with pytest.raises(ValueError, match="negative"):
+        c.minimize((0.0, np.zeros(3)), steps=-1)
+    with pytest.raises(ValueError, match="scipy"):
+        bt.compile(lambda x: x * x if x > 1 else x * x * 2, dynamic=True).minimize(5.0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals")
+def test_minimize_stops_on_interrupt() -> None:
+    c = bt.compile(rosenbrock, backend="replay")
+    c([0.0, 0.0])
+    main = threading.main_thread().ident
+    assert main is not None
+    helper = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+    helper.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        c.minimize([-1.2, 1.0], method="gd", lr=1e-9, steps=10**12)
+    assert time.monotonic() - start < 60
+    helper.join()
+
+
+def test_threads_run_their_own_compiled_functions() -> None:
+    wrong = []
+
+    def work(k: int) -> None:
+        c = bt.compile(lambda x: x[0] * float(k) + x[1], backend="replay")
+        for i in range(300):
+            if c.value_and_grad(np.array([float(i), 1.0]))[0] != i * k + 1.0:
+                wrong.append((k, i))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_scipy_minimizes_it() -> None:
+    optimize = pytest.importorskip("scipy.optimize")
+    c = bt.compile(rosenbrock)
+    found = optimize.minimize(c.value_and_grad, [-1.2, 1.0], jac=True, method="BFGS")
+    assert found.x == pytest.approx([1, 1], abs=1e-4)
+
+
+def test_a_compiled_function_can_be_collected() -> None:
+    class Witness:
+        pass
+
+    witness = Witness()
+    gone: list[int] = []
+    import weakref
+
+    weakref.finalize(witness, gone.append, 1)
+    c = bt.compile(lambda x, w=witness: x * x, backend="replay")
+    c.value_and_grad(np.array([1.0]))if False else c.value_and_grad(1.0)
+    del c, witness
+    gc.collect()
+    assert gone == [1]
+
+
+# ---- looking -----------------------------------------------------------------------------------------
+
+
+def test_source_and_dot() -> None:
+    c = bt.compile(tiny)
+    with pytest.raises(ValueError, match="nothing is recorded"):
+        c.source()
+    text = c.source([1.0, 2.0], name="loss")
+    assert text.startswith("#include <math.h>\n\ndouble loss_value(const double *restrict x)\n")
+    assert "void loss_batch(unsigned long n," in text
+    assert text.count("#include") == 1
+    assert "x[0]" in c.dot() and "digraph" in c.dot()
+    with pytest.raises(ValueError, match="called '2f'"):
+        c.source(name="2f")
+    assert "tiny" in repr(c)
+
+
+# ---- native code -------------------------------------------------------------------------------------
+
+
+@needs_compiler
+def test_the_cache_is_used_again_and_private(tmp_path: Path, monkeypatch: Any) -> None:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(folder))
+
+    def compiled_anew() -> bt.Compiled:
+        c = bt.compile(rosenbrock, backend="native")
+        assert c([2.0, 3.0]) == 101.0
+        return c
+
+    compiled_anew()
+    (library,) = folder.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    made = library.stat().st_mtime_ns
+    compiled_anew()
+    assert library.stat().st_mtime_ns == made
+    # What somebody else could have written is not loaded but made anew.
+    library.chmod(0o777)
+    compiled_anew()
+    assert library.stat().st_mode & 0o777 == 0o700
+    library.write_bytes(b"rubbish")
+    # (this process has the library loaded under that name; another one must read the file)
+    code = "import burtorch as bt; from test_compile import rosenbrock\n"
+    code += "print(bt.compile(rosenbrock, backend='native')([2.0, 3.0]))"
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "101.0\n", done.stderr
+
+
+@needs_compiler
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, monkeypatch: Any) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o777)
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(folder))
+    assert _native.cache_folder() != folder
+    assert bt.compile(rosenbrock, backend="native")([2.0, 3.0]) == 101.0
+    assert list(folder.iterdir()) == []
+    link = tmp_path / "link"
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    link.symlink_to(private)
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(link))
+    assert _native.cache_folder() != link
+
+
+def test_without_a_compiler_auto_replays_and_says_so_once(monkeypatch: Any) -> None:
+    monkeypatch.setattr(_native.shutil, "which", lambda name: None)
+    monkeypatch.setattr(compiled, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="replayed"):
+        assert bt.compile(rosenbrock)([2.0, 3.0]) == 101.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert bt.compile(rosenbrock)([2.0, 3.0]) == 101.0
+    with pytest.raises(_native.CompilerError, match="no C compiler"):
+        bt.compile(rosenbrock, backend="native")([2.0, 3.0])
+
+
+@needs_compiler
+def test_a_compiler_that_fails_is_quoted(monkeypatch: Any, tmp_path: Path) -> None:
+    script = tmp_path / "cc"
+    script.write_text("#!/bin/sh\necho out of order >&2\nexit 1\n")
+    script.chmod(0o700)
+    monkeypatch.setenv("CC", str(script))
+    with pytest.raises(_native.CompilerError, match="out of order"):
+        bt.compile(rosenbrock, backend="native")([2.0, 3.0])
+    assert bt.compile(rosenbrock)([2.0, 3.0]) == 101.0
+
+
+@needs_compiler
+def test_the_emitted_text_compiles_without_a_warning(tmp_path: Path) -> None:
+    source = tmp_path / "f.c"
+    source.write_text(bt.compile(rosenbrock).source([1.0, 2.0]))
+    command = [*(_native.compiler() or []), "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
+    subprocess.run([*command, "-c", "-o", str(tmp_path / "f.o"), str(source)], check=True)
+
+
+_: Callable[..., Any] = tiny
