@@ -1,0 +1,29 @@
+// benchmarks/graphs.hpp — the paper's tiny and small graph, written once for everything that computes them
+// SPDX-License-Identifier: MIT
+#pragma once
+
+namespace graphs {
+
+// number(x) is a plain number, or a leaf where the tape needs one.
+template <class V, class Number> constexpr V tiny(V a, V b, Number number) {
+  const V c = a + b;
+  const V d = a * b + pow3(b);
+  const V e = c - d;
+  const V f = sqr(e);
+  return f / number(2.0);
+}
+
+template <class V, class Number> constexpr V small(V a, V b, Number number) {
+  V c = a + b;
+  V d = a * b + pow3(b);
+  c = c + (c + number(1.0));
+  c = c + (number(1.0) + c - a);
+  d = d + (d * number(2.0) + relu(b + a));
+  d = d + (number(3.0) * d + relu(b - a));
+  const V e = c - d;
+  const V f = sqr(e);
+  const V g = f / number(2.0);
+  return g + number(10.0) / f;
+}
+
+} // namespace graphs
