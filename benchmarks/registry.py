@@ -12,13 +12,14 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Union
 
 EXPERIMENTS = "tiny small saveload mlp gpt energy scaling memory ablations".split()
 NOT_HERE = "not available in this build"
 
 Parameters = dict[str, Any]
-Loop = Callable[[int], Sequence[float]]  # runs so many gradients, returns the outputs of the last
+Outputs = Union[Sequence[float], Callable[[], Sequence[float]]]  # or how to get them, not timed
+Loop = Callable[[int], Outputs]  # runs so many gradients, returns the outputs of the last
 
 
 class Missing(Exception):
@@ -43,6 +44,7 @@ class Way:
     program: Program | None = None  # C++
     argument: str = ""  # what the program calls this way
     tolerance: float = 1e-9  # outputs may differ by so much from what is wanted
+    is_slow: bool = False  # to start: --quick has it only in the first case of models
 
     @property
     def row(self) -> str:
@@ -64,6 +66,11 @@ class Job:
     case: Case
     only_once: bool = False  # a process with one gradient, for its memory and how long it takes
     count_instructions: bool = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Jobs with the same key are run once."""
+        return self.way.row, self.way.program, self.case.work, self.case.title
 
 
 class Peer:
@@ -88,11 +95,13 @@ class Peer:
     def is_own(self) -> bool:
         return self.name in ("burtorch", "yardstick")
 
-    def offers(self, way: str, *works: str, tolerance: float = 1e-9) -> Callable[[Any], Any]:
+    def offers(
+        self, way: str, *works: str, tolerance: float = 1e-9, is_slow: bool = False
+    ) -> Callable[[Any], Any]:
         """Decorate a function of a work's name and parameters that returns a Loop."""
 
         def add(make: Any) -> Any:
-            self.ways.append(Way(self, way, works, make=make, tolerance=tolerance))
+            self.ways.append(Way(self, way, works, make, tolerance=tolerance, is_slow=is_slow))
             return make
 
         return add

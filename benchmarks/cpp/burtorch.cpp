@@ -58,26 +58,28 @@ template <auto graph> Gradient program(double x, double y) {
 
 // x ← x · 0.999…, n times, then the gradient.
 Run chain(const Parameters& parameters) {
-  return [n = parameters.count("n", 1000), tape = std::make_shared<Tape>()](std::size_t count) {
-    const auto start = tape->mark();
+  const auto n = parameters.count("n", 1000);
+  const auto tape = std::make_shared<Tape>();
+  const auto gradient = std::make_shared<double>();
+  const auto run = [=, start = tape->mark()](std::size_t count) {
     const double factor = timing::opaque(1 - 1e-9);
-    double gradient = 0;
     for (std::size_t i = 0; i < count; ++i) {
       tape->rewind(start);
       const Value x(*tape, 1.0), c(*tape, factor);
       Value y = x;
       for (std::size_t k = 0; k + 2 < n; ++k) y = y * c;
       bt::backward(y);
-      loop::sink = gradient = x.gradCopy();
+      loop::sink = *gradient = x.gradCopy();
     }
-    const auto used = tape->used();
-    loop::extras["bytes_per_node"] =
-        static_cast<double>(used.nodes * 2 * sizeof(double) + used.records * sizeof(Tape::Record) +
-                            used.constants * sizeof(double) + used.operands * sizeof(INDEX)) /
-        static_cast<double>(used.nodes);
-    tape->rewind(start);
-    return Outputs{gradient};
   };
+  return {run, [=] {
+            const auto used = tape->used();
+            const auto bytes = used.nodes * 2 * sizeof(double) + used.records * sizeof(Tape::Record) +
+                               used.constants * sizeof(double) + used.operands * sizeof(INDEX);
+            loop::extras["bytes_per_node"] =
+                static_cast<double>(bytes) / static_cast<double>(used.nodes);
+            return Outputs{*gradient};
+          }};
 }
 
 } // namespace

@@ -28,17 +28,19 @@ template <class Model> Run gradients(typename Model::Config config, const Parame
   const auto y = ids(b * oracle->model().targetsPerSample(), 3);
   const nn::BatchOptions options{.microBatch = std::min(b, parameters.count("micro", microBatch)),
                                  .threads = parameters.count("threads", 1)};
-  return [=](std::size_t count) {
-    double loss = 0;
-    for (std::size_t i = 0; i < count; ++i)
-      loss = oracle->lossAndGradient(std::span(x), std::span(y), options);
-    double sum = 0, squares = 0;
-    for (const double g : oracle->gradients()) {
-      sum += std::abs(g);
-      squares += g * g;
-    }
-    return Outputs{loss, sum, std::sqrt(squares)};
-  };
+  const auto loss = std::make_shared<double>();
+  return {[=](std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i)
+              *loss = oracle->lossAndGradient(std::span(x), std::span(y), options);
+          },
+          [=] {
+            double sum = 0, squares = 0;
+            for (const double g : oracle->gradients()) {
+              sum += std::abs(g);
+              squares += g * g;
+            }
+            return Outputs{*loss, sum, std::sqrt(squares)};
+          }};
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 # benchmarks/peers/burtorch.py — this project: its ways from C++ and from Python
 # SPDX-License-Identifier: MIT
-from benchmarks.registry import NOT_HERE, Loop, Missing, Parameters, Peer
+from benchmarks.registry import NOT_HERE, Loop, Missing, Outputs, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, model, summary
 
 PEER = Peer("burtorch")
@@ -96,10 +96,10 @@ def models(work: str, parameters: Parameters) -> Loop:
     micro = min(len(x), parameters.get("micro", 64 if work == "mlp" else 8))
     threads = parameters.get("threads", 1)
 
-    def loop(count: int) -> list[float]:
+    def loop(count: int) -> Outputs:
         for _ in range(count):
             loss = network.loss_and_grad(x, y, micro_batch=micro, threads=threads)
-        return summary(loss, [network.grads])
+        return lambda: summary(loss, [network.grads])
 
     return loop
 

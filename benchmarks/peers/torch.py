@@ -1,6 +1,6 @@
 # benchmarks/peers/torch.py — PyTorch: eager, torch.compile, TorchScript
 # SPDX-License-Identifier: MIT
-from benchmarks.registry import Loop, Parameters, Peer
+from benchmarks.registry import Loop, Outputs, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, model, summary
 
 PEER = Peer("PyTorch", pip=["torch==2.13.0", "numpy"])
@@ -59,11 +59,11 @@ def way(transform):
         x, y = torch.tensor(x), torch.tensor(y)
         function = transform(lambda x, y, *p: loss_of(dict(zip(names, p)), x, y), [x, y, *p])
 
-        def steps(count: int) -> list[float]:
+        def steps(count: int) -> Outputs:
             for _ in range(count):
                 loss = function(x, y, *p)
                 gradients = torch.autograd.grad(loss, p)
-            return summary(loss.item(), gradients)
+            return lambda: summary(loss.item(), gradients)
 
         return steps
 
@@ -84,7 +84,7 @@ def scripted(function, arguments):
 
 WORKS = "tiny", "small", "mlp", "gpt"
 PEER.offers("eager", *WORKS, tolerance=1e-4)(way(lambda function, arguments: function))
-PEER.offers("torch.compile", *WORKS, tolerance=1e-4)(way(compiled))
+PEER.offers("torch.compile", *WORKS, tolerance=1e-4, is_slow=True)(way(compiled))
 PEER.offers("TorchScript", *WORKS, tolerance=1e-4)(way(scripted))
 
 
