@@ -9,6 +9,7 @@ what is finished.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import json
 import shutil
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import check, environment, registry, report, runner
-from benchmarks.registry import Job, Missing, Peer
+from benchmarks.registry import Job, MissingError, Peer
 
 LEFT_OUT = "left out by --quick"
 DOCS = environment.ROOT / "docs"
@@ -59,18 +60,18 @@ def prepare(peers: list[Peer], jobs: list[Job]) -> dict[str, str]:
                 start = time.perf_counter()
                 try:
                     environment.install(peer)
-                except (Missing, environment.setup.SetupError) as error:
+                except (MissingError, environment.setup.SetupError) as error:
                     problems[peer.name] = f"could not be installed: {error}"
-                say(f"installed {peer.name:<12} {time.perf_counter() - start:5.0f} s  {problems.get(peer.name, '')}")
+                say(
+                    f"installed {peer.name:<12} {time.perf_counter() - start:5.0f} s  {problems.get(peer.name, '')}"
+                )
 
     def compile_all(is_own: bool) -> None:
         programs = {job.way.program: job.way.peer for job in jobs if job.way.peer.is_own is is_own}
         for program, peer in programs.items():
             if program is not None and peer.name not in problems:
-                try:
+                with contextlib.suppress(MissingError):  # said where it is run
                     environment.compile_program(program, peer)
-                except Missing:
-                    pass  # said where it is run
 
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(install), pool.submit(compile_all, True)]
@@ -90,7 +91,9 @@ def run_all(options: argparse.Namespace, data: dict[str, Any]) -> None:
     """Run the chosen experiments; data["results"] grows with every finished job."""
     end = time.monotonic() + 60 * (options.minutes or (11 if options.quick else 1e9))
     own = {"burtorch", "yardstick"}
-    peers = registry.peers(own if options.no_peers else own | set(options.peers) if options.peers else ())
+    peers = registry.peers(
+        own if options.no_peers else own | set(options.peers) if options.peers else ()
+    )
     chosen = {
         name: module.jobs(peers, options.quick)
         for name, module in registry.experiments(options.only).items()

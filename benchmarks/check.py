@@ -43,11 +43,15 @@ def compare(results: list[Result], expected: list[dict[str, Any]]) -> tuple[list
             reasons = [r["error"] for r in (mine, other) if r is not None and "error" in r]
             lines.append(f"skipped  {name}: {reasons[0] if reasons else 'not in this run'}")
             # A peer may be missing; this project's own way must work when it was asked for.
-            is_good &= not (mine is not None and "error" in mine and "not available" not in mine["error"])
+            is_good &= not (
+                mine is not None and "error" in mine and "not available" not in mine["error"]
+            )
             continue
         reached = mine["min"] / other["min"]
         allowed = ratio["at_most"] * (1 + max(LEAST_NOISE, noise(mine) + noise(other)))
         is_good &= reached <= allowed
         verdict = "good   " if reached <= allowed else "SLOWER "
-        lines.append(f"{verdict}  {name}: {reached:.3g}, at most {ratio['at_most']:.3g} (with noise {allowed:.3g})")
+        lines.append(
+            f"{verdict}  {name}: {reached:.3g}, at most {ratio['at_most']:.3g} (with noise {allowed:.3g})"
+        )
     return lines, is_good

@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.registry import Missing, Peer, Program
+from benchmarks.registry import MissingError, Peer, Program
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "build" / "peers"
@@ -22,7 +22,7 @@ DEBIAN = HOME / "debian"
 CPP = ROOT / "benchmarks" / "cpp"
 
 sys.path.insert(0, str(ROOT / "scripts"))
-import setup  # noqa: E402
+import setup as setup  # noqa: E402
 
 
 def last_line(text: str) -> str:
@@ -33,15 +33,20 @@ def last_line(text: str) -> str:
 
 
 def run(command: list[str], cwd: Path = ROOT, timeout: float = 900) -> None:
-    """Run a command; Missing says why it failed."""
+    """Run a command; MissingError says why it failed."""
     try:
         done = subprocess.run(
-            command, cwd=cwd, timeout=timeout, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command,
+            cwd=cwd,
+            timeout=timeout,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Missing(f"{Path(command[0]).name}: {error}") from None
+        raise MissingError(f"{Path(command[0]).name}: {error}") from None
     if done.returncode:
-        raise Missing(last_line(done.stdout))
+        raise MissingError(last_line(done.stdout))
 
 
 def install(peer: Peer) -> None:
@@ -65,11 +70,11 @@ def install(peer: Peer) -> None:
 def unpack(packages: list[str]) -> None:
     """Download Debian packages and unpack them below build/peers/debian."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
-        raise Missing("Debian's packages need apt-get")
+        raise MissingError("Debian's packages need apt-get")
     DEBIAN.mkdir(parents=True, exist_ok=True)
     try:
         run(["apt-get", "download", "-q", *packages], cwd=DEBIAN)
-    except Missing:
+    except MissingError:
         run([*setup.apt_command(), "update", "-qq"])
         run(["apt-get", "download", "-q", *packages], cwd=DEBIAN)
     for file in DEBIAN.glob("*.deb"):
@@ -84,7 +89,7 @@ def debian_flags(include: str, library: str) -> list[str]:
     return [f"-I{DEBIAN / 'usr' / 'include' / include}", *paths, f"-l{library}"]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def newest_source() -> float:
     files = [*(ROOT / "include").rglob("*.h*"), *CPP.iterdir(), *CPP.parent.glob("*.hpp")]
     return max(path.stat().st_mtime for path in files)
@@ -94,7 +99,7 @@ def compile_program(program: Program, peer: Peer) -> Path:
     """Return the compiled program, made now if it is not there or older than a source."""
     found = setup.find_compiler([program.compiler] if program.compiler else None)
     if found is None:
-        raise Missing(f"no {program.compiler or 'compiler'} on this machine")
+        raise MissingError(f"no {program.compiler or 'compiler'} on this machine")
     command = [found.path, "-std=c++20", "-DNDEBUG", f"-I{ROOT / 'include'}", f"-I{CPP.parent}"]
     command += [*program.flags, str(CPP / f"{program.source}.cpp"), "-pthread", *peer.libraries()]
     key = hashlib.sha256(" ".join(command).encode()).hexdigest()[:8]

@@ -14,7 +14,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-EXPERIMENTS = "tiny small saveload mlp gpt energy scaling memory ablations".split()
+EXPERIMENTS = [
+    "tiny",
+    "small",
+    "saveload",
+    "mlp",
+    "gpt",
+    "energy",
+    "scaling",
+    "memory",
+    "ablations",
+]
 NOT_HERE = "not available in this build"
 
 Parameters = dict[str, Any]
@@ -22,7 +32,7 @@ Outputs = Union[Sequence[float], Callable[[], Sequence[float]]]  # or how to get
 Loop = Callable[[int], Outputs]  # runs so many gradients, returns the outputs of the last
 
 
-class Missing(Exception):
+class MissingError(Exception):
     """A way that can't run here; the message says why."""
 
 
@@ -106,9 +116,18 @@ class Peer:
 
         return add
 
-    def program(self, way: str, source: str, *works: str, argument: str = "", tolerance: float = 1e-9) -> None:
+    def program(
+        self, way: str, source: str, *works: str, argument: str = "", tolerance: float = 1e-9
+    ) -> None:
         self.ways.append(
-            Way(self, way, works, program=Program(source), argument=argument or way, tolerance=tolerance)
+            Way(
+                self,
+                way,
+                works,
+                program=Program(source),
+                argument=argument or way,
+                tolerance=tolerance,
+            )
         )
 
 
@@ -121,7 +140,9 @@ def peers(names: Iterable[str] = ()) -> list[Peer]:
     if unknown:
         raise SystemExit(f"no peer is called {unknown[0]!r}; there are {', '.join(known)}")
     found = []
-    for name in sorted(set(names) or set(known), key=lambda n: (n != "burtorch", n != "yardstick", n)):
+    for name in sorted(
+        set(names) or set(known), key=lambda n: (n != "burtorch", n != "yardstick", n)
+    ):
         peer: Peer = importlib.import_module(f"benchmarks.peers.{name}").PEER
         peer.name = name
         found.append(peer)

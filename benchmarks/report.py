@@ -108,7 +108,7 @@ def markdown(data: dict[str, Any]) -> str:
             lines += ["", *table_lines(results, table)]
             if table.plot and f"{name}-{i}" in data.get("plots", []):
                 lines += ["", f"![{table.title or experiment.TITLE}]({name}-{i}.svg)"]
-        notes = getattr(experiment, "notes", lambda results: [])(results)
+        notes: list[str] = experiment.notes(results) if hasattr(experiment, "notes") else []
         lines += ["", *(f"- {note}" for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
 
@@ -143,7 +143,9 @@ def plots(data: dict[str, Any], folder: Path) -> list[str]:
                 axes.set_xlabel(table.columns[0].title)
             else:
                 for row, values in drawn.items():
-                    points = [(c.x, v) for c, v in zip(table.columns, values) if isinstance(v, float)]
+                    points = [
+                        (c.x, v) for c, v in zip(table.columns, values) if isinstance(v, float)
+                    ]
                     is_own = row.startswith("burtorch")
                     axes.loglog(*zip(*points), marker="o", label=row, lw=2.5 if is_own else 1)
                 axes.set_xlabel(table.x_title)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import environment
-from benchmarks.registry import Job, Missing
+from benchmarks.registry import Job, MissingError
 
 Result = dict[str, Any]
 MEMORY = Path("/dev/shm")  # files there do not measure a disk
@@ -75,14 +75,14 @@ def start(command: list[str], cores: int, timeout: float) -> Result:
             os.killpg(child.pid, 9)  # with the compilers that it may have started
             child.wait()
             if isinstance(error, subprocess.TimeoutExpired):
-                raise Missing(f"took longer than {timeout:g} s") from None
+                raise MissingError(f"took longer than {timeout:g} s") from None
             raise
         errors.seek(0)
         said = errors.read()
     wall, energy_after, after = time.perf_counter() - begin, joules(), os.times()
     lines = [line for line in printed.splitlines() if line.startswith("{")]
     if child.returncode or not lines:
-        raise Missing(f"ended with status {child.returncode}: {environment.last_line(said)}")
+        raise MissingError(f"ended with status {child.returncode}: {environment.last_line(said)}")
     result: Result = json.loads(lines[-1])
     result["wall"] = wall
     result["whole_cpu"] = sum(after[2:4]) - sum(before[2:4])
@@ -108,7 +108,7 @@ def instructions(job: Job, parameters: dict[str, Any]) -> float | None:
         command = command_of(job, {**parameters, "count": count})
         try:
             said = start([*valgrind, *command], 1, 120)["said"]
-        except Missing:
+        except MissingError:
             return None  # instructions that valgrind does not know
         found = re.search(r"Collected : (\d+)", said)
         if found is None:
@@ -128,8 +128,8 @@ def run(job: Job, seconds: float, rounds: int, timeout: float, reference: Result
             command = command_of(job, parameters)
             found = start(command, job.case.cores, timeout)
             if "error" in found:
-                raise Missing(found["error"])
-        except Missing as error:
+                raise MissingError(found["error"])
+        except MissingError as error:
             return {**result, "error": str(error) or "failed"}
         if path.exists():
             result["file_bytes"] = path.stat().st_size

@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.registry import Loop, Missing, Parameters, Peer
+from benchmarks.registry import Loop, MissingError, Parameters, Peer
 
 
 def measure(loop: Loop, parameters: Parameters) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def main(name: str, way_name: str, work: str, text: str) -> None:
     assert way.make is not None
     try:
         result = measure(way.make(work, parameters), parameters)
-    except (Missing, ImportError) as error:
+    except (MissingError, ImportError) as error:
         result = {"error": str(error)}
     else:
         result.update(memory())

@@ -53,8 +53,21 @@ def shapes(work: str, parameters: dict[str, Any]) -> list[tuple[str, tuple[int, 
         return [*first, ("w2", (27, e)), ("b2", (27,))]
     found: list[tuple[str, tuple[int, ...]]] = [("tokens", (65, 24)), ("positions", (8, 24))]
     for i in range(6):
-        block = [("qkv", (72, 24)), ("proj", (24, 24)), ("pb", (24,)), ("up", (96, 24)), ("ub", (96,))]
-        block += [("down", (24, 96)), ("db", (24,)), ("g1", (24,)), ("h1", (24,)), ("g2", (24,)), ("h2", (24,))]
+        block = [
+            ("qkv", (72, 24)),
+            ("proj", (24, 24)),
+            ("pb", (24,)),
+            ("up", (96, 24)),
+            ("ub", (96,)),
+        ]
+        block += [
+            ("down", (24, 96)),
+            ("db", (24,)),
+            ("g1", (24,)),
+            ("h1", (24,)),
+            ("g2", (24,)),
+            ("h2", (24,)),
+        ]
         found += [(f"{i}.{name}", shape) for name, shape in block]
     return [*found, ("head", (65, 24)), ("hb", (65,))]
 
@@ -71,13 +84,10 @@ def model(work: str, parameters: dict[str, Any]) -> tuple[dict[str, Any], Any, A
         weights[name] = flat[at : at + size].reshape(shape).copy()
         at += size
     b = parameters["b"]
-    if work == "mlp":
-        vocab, x_shape, y_shape = 27, (b, 16), (b,)
-    else:
-        vocab, x_shape, y_shape = 65, (b, 8), (b, 8)
-    x = (numbers(int(np.prod(x_shape)), 2) * vocab).astype(np.int64).reshape(x_shape)
-    y = (numbers(int(np.prod(y_shape)), 3) * vocab).astype(np.int64).reshape(y_shape)
-    return weights, x, y
+    vocab, context, targets = (27, 16, 1) if work == "mlp" else (65, 8, 8)
+    x = (numbers(b * context, 2) * vocab).astype(np.int64).reshape(b, context)
+    y = (numbers(b * targets, 3) * vocab).astype(np.int64).reshape(b, targets)
+    return weights, x, y.ravel() if work == "mlp" else y
 
 
 def summary(loss: float, gradients: Any) -> list[float]:

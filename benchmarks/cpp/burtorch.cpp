@@ -74,7 +74,8 @@ Run chain(const Parameters& parameters) {
   };
   return {run, [=] {
             const auto used = tape->used();
-            const auto bytes = used.nodes * 2 * sizeof(double) + used.records * sizeof(Tape::Record) +
+            const auto bytes = used.nodes * 2 * sizeof(double) +
+                               used.records * sizeof(Tape::Record) +
                                used.constants * sizeof(double) + used.operands * sizeof(INDEX);
             loop::extras["bytes_per_node"] =
                 static_cast<double>(bytes) / static_cast<double>(used.nodes);
@@ -85,17 +86,21 @@ Run chain(const Parameters& parameters) {
 } // namespace
 
 int main(int argc, char** argv) {
-  std::vector<loop::Way> ways{
-      {"chain", "eager", chain},
-      loop::tiny("program", program<loop::tinyGraph>),
-      loop::small("program", program<loop::smallGraph>)};
+  std::vector<loop::Way> ways{{"chain", "eager", chain},
+                              loop::tiny("program", program<loop::tinyGraph>),
+                              loop::small("program", program<loop::smallGraph>)};
   const auto add = [&](const char* name, auto make) {
-    ways.push_back({"tiny", name, [=](const Parameters&) { return loop::repeat(-41, 2, make(loop::tinyGraph)); }});
-    ways.push_back({"small", name, [=](const Parameters&) { return loop::repeat(-4, 2, make(loop::smallGraph)); }});
+    ways.push_back({"tiny", name, [=](const Parameters&) {
+                      return loop::repeat(-41, 2, make(loop::tinyGraph));
+                    }});
+    ways.push_back({"small", name, [=](const Parameters&) {
+                      return loop::repeat(-4, 2, make(loop::smallGraph));
+                    }});
   };
   add("eager", [](auto graph) { return rebuilt(graph, sweep); });
   add("scratch", [](auto graph) { return rebuilt(graph, scratch<bt::Reuse::nothing>()); });
-  add("order reused", [](auto graph) { return rebuilt(graph, scratch<bt::Reuse::orderAndLeaves>()); });
+  add("order reused",
+      [](auto graph) { return rebuilt(graph, scratch<bt::Reuse::orderAndLeaves>()); });
 #if __has_include(<burtorch/replay.hpp>)
   add("replay", [](auto graph) {
     Tape tape;

@@ -12,8 +12,8 @@ namespace {
 namespace nn = burtorch::nn;
 using loop::Outputs, loop::Parameters, loop::Run;
 
-template <class Model> Run gradients(typename Model::Config config, const Parameters& parameters,
-                                     std::size_t microBatch) {
+template <class Model>
+Run gradients(typename Model::Config config, const Parameters& parameters, std::size_t microBatch) {
   const std::size_t b = parameters.count("b", 1);
   auto oracle = std::make_shared<nn::Oracle<Model>>(config);
   for (std::size_t i = 0; i < oracle->values().size(); ++i)
@@ -21,7 +21,8 @@ template <class Model> Run gradients(typename Model::Config config, const Parame
   const auto ids = [&](std::size_t count, std::uint32_t seed) {
     std::vector<std::int64_t> found(count);
     for (std::size_t i = 0; i < count; ++i)
-      found[i] = static_cast<std::int64_t>(loop::uniform(i, seed) * static_cast<double>(config.vocab));
+      found[i] =
+          static_cast<std::int64_t>(loop::uniform(i, seed) * static_cast<double>(config.vocab));
     return found;
   };
   const auto x = ids(b * oracle->model().inputsPerSample(), 2);

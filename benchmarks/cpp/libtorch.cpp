@@ -25,7 +25,7 @@ template <class Graph> auto eager(Graph graph) {
 
 int main(int argc, char** argv) {
   torch::set_num_threads(1);
-  return loop::main(argc, argv,
-                    {loop::tiny("eager", eager(loop::tinyGraph)),
-                     loop::small("eager", eager(loop::smallGraph))});
+  return loop::main(
+      argc, argv,
+      {loop::tiny("eager", eager(loop::tinyGraph)), loop::small("eager", eager(loop::smallGraph))});
 }

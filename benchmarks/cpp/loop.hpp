@@ -65,7 +65,9 @@ template <class F> Run repeat(double a, double b, F gradient) {
               if (i + 1 == count) *last = g;
             }
           },
-          [=] { return Outputs{last->value, last->a, last->b}; }};
+          [=] {
+            return Outputs{last->value, last->a, last->b};
+          }};
 }
 template <class F> Way tiny(const char* name, F gradient) {
   return {"tiny", name, [=](const Parameters&) { return repeat(-41, 2, gradient); }};
@@ -135,11 +137,13 @@ inline void measure(Run run, const Parameters& parameters) {
       done += count;
     }
   }
-  std::printf("{\"outputs\": %s, \"times\": %s, \"gradients\": %zu, \"cpu\": %.6f", list(outputs).c_str(),
-              list(times).c_str(), done, static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
+  std::printf("{\"outputs\": %s, \"times\": %s, \"gradients\": %zu, \"cpu\": %.6f",
+              list(outputs).c_str(), list(times).c_str(), done,
+              static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC);
   for (const auto& [key, value] : extras) std::printf(", \"%s\": %.17g", key.c_str(), value);
-  std::printf(", \"VmPeak\": %ld, \"VmHWM\": %ld, \"private\": %ld}\n", kilobytes("status", "VmPeak"),
-              kilobytes("status", "VmHWM"), kilobytes("smaps_rollup", "Private_"));
+  std::printf(", \"VmPeak\": %ld, \"VmHWM\": %ld, \"private\": %ld}\n",
+              kilobytes("status", "VmPeak"), kilobytes("status", "VmHWM"),
+              kilobytes("smaps_rollup", "Private_"));
 }
 
 inline int main(int argc, char** argv, const std::vector<Way>& ways) {

@@ -7,7 +7,8 @@ namespace {
 using yardstick::Gradient, yardstick::Plain, yardstick::PlainTape;
 
 template <class Graph> auto plainTape(Graph graph) {
-  const int start = static_cast<int>(timing::opaque(5)); // known at run time only, as after a rewind
+  const int start =
+      static_cast<int>(timing::opaque(5)); // known at run time only, as after a rewind
   return [=, tape = PlainTape(1024)](double x, double y) mutable {
     tape.size = start;
     const Plain a(tape, x), b(tape, y);

@@ -27,7 +27,10 @@ def tables(results: list[Result]) -> list[Table]:
         Column("peak resident MB (VmHWM)", megabytes("VmHWM")),
         Column("peak virtual MB (VmPeak)", megabytes("VmPeak")),
         Column("private MB", megabytes("private")),
-        Column("program or package, MB", lambda r: r["installed"] / 2**20 if r.get("installed") else None),
+        Column(
+            "program or package, MB",
+            lambda r: r["installed"] / 2**20 if r.get("installed") else None,
+        ),
     ]
     text = "Packages without what they depend on. Programs in C++ are one file."
     return [Table("", columns, text, plot="bar")]

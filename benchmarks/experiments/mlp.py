@@ -42,7 +42,13 @@ def tables(results: list[Result]) -> list[Table]:
 
     for b in (1, 64):
         text = f"The paper's, Linux, ms for all seven sizes: {PAPER[b]}."
-        add(f"b={b}: ms per gradient, e (parameters)", text, f"e={{}} b={b}", per_gradient(1e3), "line")
+        add(
+            f"b={b}: ms per gradient, e (parameters)",
+            text,
+            f"e={{}} b={b}",
+            per_gradient(1e3),
+            "line",
+        )
         add(f"b={b}: peak resident memory, MB", "", f"e={{}} b={b}", megabytes("VmHWM"))
     text = "The paper's: PyTorch 4 469 to 5 081, BurTorch 8 to 47."
     add("Whole process with one step, ms", text, "e={} once", lambda r: r["wall"] * 1e3)

@@ -27,4 +27,6 @@ def tables(results: list[Result]) -> list[Table]:
         Column("file, bytes", lambda r: str(r.get("file_bytes", "–")), "save"),
         Column("the paper's (save / load / bytes)", lambda r: PAPER.get(r["row"]), "save"),
     ]
-    return [Table("", columns, "In memory where the system has /dev/shm, not on a disk.", plot="bar")]
+    return [
+        Table("", columns, "In memory where the system has /dev/shm, not on a disk.", plot="bar")
+    ]

@@ -1,6 +1,6 @@
 # benchmarks/peers/burtorch.py — this project: its ways from C++ and from Python
 # SPDX-License-Identifier: MIT
-from benchmarks.registry import NOT_HERE, Loop, Missing, Outputs, Parameters, Peer
+from benchmarks.registry import NOT_HERE, Loop, MissingError, Outputs, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, model, summary
 
 PEER = Peer("burtorch")
@@ -33,7 +33,7 @@ def compiled(work: str, backend: str):
     import numpy as np
 
     if not hasattr(bt, "compile"):
-        raise Missing(NOT_HERE)
+        raise MissingError(NOT_HERE)
     graph = GRAPHS[work]
     x = np.array(INPUTS[work])
     return bt.compile(lambda v: graph(v[0], v[1], bt.relu), backend=backend), x, np.empty(2)
@@ -109,7 +109,7 @@ def files(work: str, parameters: Parameters) -> Loop:
     import burtorch as bt
 
     if not hasattr(bt.Tape, "save"):
-        raise Missing(NOT_HERE)
+        raise MissingError(NOT_HERE)
     tape, path = bt.Tape(capacity=len(ACTIVATIONS)), parameters["path"]
     with tape:
         values = [bt.Value(x) for x in ACTIVATIONS]

@@ -27,7 +27,7 @@ def generated(work: str, parameters: Parameters) -> Path:
     with open("f.c", "a") as file:
         file.write(
             "void loop(const double** arg, double** res, long n) {"
-            " while (n--) { f(arg, res, 0, 0, 0); __asm__ volatile(\"\" ::: \"memory\"); } }\n"
+            ' while (n--) { f(arg, res, 0, 0, 0); __asm__ volatile("" ::: "memory"); } }\n'
         )
     command = "gcc -O3 -march=native -fPIC -shared f.c -o f.so -lm"
     subprocess.run(command.split(), check=True)

@@ -1,7 +1,7 @@
 # benchmarks/peers/libtorch.py — LibTorch: the headers and libraries in PyTorch's wheel
 # SPDX-License-Identifier: MIT
 from benchmarks.environment import HOME
-from benchmarks.registry import Missing, Peer
+from benchmarks.registry import MissingError, Peer
 
 
 def libraries() -> list[str]:
@@ -10,7 +10,7 @@ def libraries() -> list[str]:
         flags = [word for path in includes for word in ("-isystem", str(path))]
         flags += [f"-L{folder / 'lib'}", f"-Wl,-rpath,{folder / 'lib'}"]
         return [*flags, "-ltorch", "-ltorch_cpu", "-lc10"]
-    raise Missing("torch is not installed")
+    raise MissingError("torch is not installed")
 
 
 PEER = Peer("LibTorch", pip=["torch==2.13.0"], libraries=libraries)

@@ -31,7 +31,9 @@ def interpreted(work: str, parameters: Parameters) -> Loop:
 
     path = HOME / f"{work}.tflite"
     if not path.is_file():  # in a process of its own: TensorFlow is big
-        subprocess.run([sys.executable, "-m", __name__, work], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, "-m", __name__, work], check=True, stdout=subprocess.DEVNULL
+        )
     interpreter = Interpreter(str(path), num_threads=1)
     interpreter.allocate_tensors()
     for tensor, x in zip(interpreter.get_input_details(), INPUTS[work]):
