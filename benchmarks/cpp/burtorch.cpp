@@ -7,10 +7,6 @@
 #include <burtorch/burtorch.hpp>
 #include <burtorch/program.hpp>
 
-#if __has_include(<burtorch/replay.hpp>)
-#include <burtorch/replay.hpp>
-#endif
-
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -101,18 +97,5 @@ int main(int argc, char** argv) {
   add("scratch", [](auto graph) { return rebuilt(graph, scratch<bt::Reuse::nothing>()); });
   add("order reused",
       [](auto graph) { return rebuilt(graph, scratch<bt::Reuse::orderAndLeaves>()); });
-#if __has_include(<burtorch/replay.hpp>)
-  add("replay", [](auto graph) {
-    Tape tape;
-    const std::array x{Value(tape, 1.0), Value(tape, 1.0)};
-    const bt::Recording<double, INDEX> recording(x, graph(x[0], x[1]));
-    return [=, workspace = recording.workspace()](double a, double b) mutable {
-      const std::array at{a, b};
-      std::array<double, 2> g;
-      const double value = recording.valueAndGradient(workspace, at, g);
-      return Gradient{value, g[0], g[1]};
-    };
-  });
-#endif
   return loop::main(argc, argv, ways);
 }

@@ -40,9 +40,8 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
         build = Program("burtorch", flags, compiler)
         way = replace(ways["C++ eager"], name=title, program=build)
         found.append(Job(way, small.CASE, count_instructions=True))
-    for name in ("eager", "scratch", "order reused", "replay", "program"):
-        way = replace(ways[f"C++ {name}"], name=f"C++ {name}")
-        found.append(Job(way, small.CASE, count_instructions=True))
+    for name in ("eager", "scratch", "order reused", "replay", "program", "native"):
+        found.append(Job(ways[f"C++ {name}"], small.CASE, count_instructions=True))
     models = next(w for w in peers[0].ways if w.program and "mlp" in w.works)
     for work in ("mlp", "gpt"):
         for m in (1, 8, 64) if quick else MICRO:
