@@ -63,15 +63,19 @@ def prepare(peers: list[Peer], jobs: list[Job]) -> dict[str, str]:
                 except (MissingError, environment.setup.SetupError) as error:
                     problems[peer.name] = f"could not be installed: {error}"
                 say(
-                    f"installed {peer.name:<12} {time.perf_counter() - start:5.0f} s  {problems.get(peer.name, '')}"
+                    f"installed {peer.name:<20} {time.perf_counter() - start:5.0f} s  {problems.get(peer.name, '')}"
                 )
 
     def compile_all(is_own: bool) -> None:
         programs = {job.way.program: job.way.peer for job in jobs if job.way.peer.is_own is is_own}
         for program, peer in programs.items():
             if program is not None and peer.name not in problems:
+                start = time.perf_counter()
                 with contextlib.suppress(MissingError):  # said where it is run
                     environment.compile_program(program, peer)
+                say(
+                    f"compiled  {program.source:<20} {time.perf_counter() - start:5.0f} s  {' '.join(program.flags)}"
+                )
 
     with ThreadPoolExecutor(2) as pool:
         waiting = [pool.submit(install), pool.submit(compile_all, True)]

@@ -97,7 +97,8 @@ def newest_source() -> float:
 
 def compile_program(program: Program, peer: Peer) -> Path:
     """Return the compiled program, made now if it is not there or older than a source."""
-    found = setup.find_compiler([program.compiler] if program.compiler else None)
+    kinds = {"g++": setup.GNU_NAMES, "clang++": setup.CLANG_NAMES}
+    found = setup.find_compiler(kinds.get(program.compiler))
     if found is None:
         raise MissingError(f"no {program.compiler or 'compiler'} on this machine")
     command = [found.path, "-std=c++20", "-DNDEBUG", f"-I{ROOT / 'include'}", f"-I{CPP.parent}"]

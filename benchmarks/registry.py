@@ -42,7 +42,7 @@ class Program:
 
     source: str
     flags: tuple[str, ...] = ("-O3", "-march=native")
-    compiler: str = ""  # else the one that scripts/setup.py chooses
+    compiler: str = ""  # "g++" or "clang++", else what scripts/setup.py chooses
 
 
 @dataclass(frozen=True)

@@ -65,18 +65,17 @@ def start(command: list[str], cores: int, timeout: float) -> Result:
         variables = {**os.environ, "PYTHONPATH": str(environment.ROOT)}
     before, energy, begin = os.times(), joules(), time.perf_counter()
     with tempfile.TemporaryFile("w+") as errors:
-        child = subprocess.Popen(
+        with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, env=variables,
             cwd=environment.ROOT, preexec_fn=pin, start_new_session=True,
-        )  # fmt: skip
-        try:
-            printed, _ = child.communicate(timeout=timeout)
-        except BaseException as error:
-            os.killpg(child.pid, 9)  # with the compilers that it may have started
-            child.wait()
-            if isinstance(error, subprocess.TimeoutExpired):
+        ) as child:  # fmt: skip
+            try:
+                printed, _ = child.communicate(timeout=timeout)
+            except subprocess.TimeoutExpired:
                 raise MissingError(f"took longer than {timeout:g} s") from None
-            raise
+            finally:
+                if child.poll() is None:
+                    os.killpg(child.pid, 9)  # with the compilers that it may have started
         errors.seek(0)
         said = errors.read()
     wall, energy_after, after = time.perf_counter() - begin, joules(), os.times()

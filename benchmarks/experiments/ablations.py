@@ -20,7 +20,7 @@ BUILDS = {  # title: compiler, flags
     "-O3 -march=x86-64-v3": ("", ("-O3", "-march=x86-64-v3")),
     "-O3 -march=x86-64-v4": ("", ("-O3", "-march=x86-64-v4")),
     "g++ -O3 -march=native": ("g++", O3),
-    "clang++ -O3 -march=native": ("clang++-16", O3),
+    "clang++ -O3 -march=native": ("clang++", O3),
     "index of 16 bits": ("", (*O3, "-DINDEX=std::uint16_t")),
     "index of 64 bits": ("", (*O3, "-DINDEX=std::uint64_t")),
     "without labels": ("", (*O3, "-DBURTORCH_LABELS=0")),
