@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -53,6 +54,11 @@ def joules() -> float | None:
         return None
 
 
+def children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def start(command: list[str], cores: int, timeout: float) -> Result:
     """Run a process on so many cores; return what it printed and what it took as a whole."""
 
@@ -63,7 +69,7 @@ def start(command: list[str], cores: int, timeout: float) -> Result:
     variables = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(environment.ROOT)}
     if cores > 1:
         variables = {**os.environ, "PYTHONPATH": str(environment.ROOT)}
-    before, energy, begin = os.times(), joules(), time.perf_counter()
+    before, energy, begin = children_cpu(), joules(), time.perf_counter()
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, env=variables,
@@ -78,13 +84,13 @@ def start(command: list[str], cores: int, timeout: float) -> Result:
                     os.killpg(child.pid, 9)  # with the compilers that it may have started
         errors.seek(0)
         said = errors.read()
-    wall, energy_after, after = time.perf_counter() - begin, joules(), os.times()
+    wall, energy_after, after = time.perf_counter() - begin, joules(), children_cpu()
     lines = [line for line in printed.splitlines() if line.startswith("{")]
     if child.returncode or not lines:
         raise MissingError(f"ended with status {child.returncode}: {environment.last_line(said)}")
     result: Result = json.loads(lines[-1])
     result["wall"] = wall
-    result["whole_cpu"] = sum(after[2:4]) - sum(before[2:4])
+    result["whole_cpu"] = after - before
     if energy is not None and energy_after is not None and energy_after >= energy:
         result["joules"] = energy_after - energy
     result["said"] = said
@@ -99,7 +105,8 @@ def differ(outputs: list[float], want: tuple[float, ...], tolerance: float) -> b
 
 def instructions(job: Job, parameters: dict[str, Any]) -> float | None:
     """Count instructions per gradient: the difference of two runs, so that starting does not count."""
-    if job.way.program is None or shutil.which("valgrind") is None:
+    is_light = job.way.program is not None and not job.way.peer.pip  # LibTorch would take minutes
+    if not is_light or shutil.which("valgrind") is None:
         return None
     counts, totals = (200, 1200), []
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]

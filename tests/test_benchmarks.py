@@ -121,6 +121,8 @@ def test_a_cpp_program_speaks_as_the_worker_does() -> None:
         assert result["outputs"] == pytest.approx(works.WANT["small"], rel=1e-12)
         assert 0 < result["min"] <= result["median"]
         assert result["wall"] > 0
+        if sys.platform == "linux":
+            assert result["VmPeak"] >= result["VmHWM"] >= result["private"] > 0
 
 
 # The runner
@@ -141,7 +143,7 @@ def job_printing(text: str, want: tuple[float, ...] = (1.0,)) -> tuple[Job, list
         ('print(\'{"outputs": [1.0, 1.0], "times": [1.0]}\')', "wrong result: 1, 1"),
         ('print(\'{"error": "not today"}\')', "not today"),
         ("raise RuntimeError('error 42')", "ended with status 1: RuntimeError: error 42"),
-        ("import time; time.sleep(60)", "took longer than 2 s"),
+        ("import time; time.sleep(999)", "took longer than 2 s"),
     ],
 )
 def test_a_failing_row_says_why(text: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,3 +281,33 @@ def test_expected_ratios_name_rows_that_exist() -> None:
     for ratio in check.read():
         for row in (ratio["row"], ratio["to"]):
             assert (ratio["experiment"], ratio["case"], row) in known
+
+
+def test_check_reads_stored_results_and_sets_the_status(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(report, "plots", lambda data, folder: [])
+    ratio = {"experiment": "gpt", "case": "b=1", "row": "burtorch Python", "to": "PyTorch eager"}
+    arguments = ["--report", str(DATA / "results.json"), "--out", str(tmp_path), "--check"]
+    monkeypatch.setattr(check, "read", lambda: [{**ratio, "at_most": 0.1}])
+    assert command.main(arguments) == 0
+    monkeypatch.setattr(check, "read", lambda: [{**ratio, "at_most": 0.001}])
+    assert command.main(arguments) == 1
+    assert "SLOWER   gpt, b=1: burtorch Python / PyTorch eager: 0.0196" in capsys.readouterr().out
+
+
+def test_docs_are_the_report_with_pictures_in_a_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def draw(data: object, folder: Path) -> list[str]:
+        (folder / "tiny-0.svg").write_text("<svg/>", encoding="utf-8")
+        return ["tiny-0"]
+
+    monkeypatch.setattr(report, "plots", draw)
+    monkeypatch.setattr(command, "DOCS", tmp_path / "docs")
+    stored = ["--report", str(DATA / "results.json"), "--out", str(tmp_path / "out")]
+    assert command.main([*stored, "--docs"]) == 0
+    text = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert text.startswith("<!-- docs/benchmarks.md — ")
+    assert "](benchmarks/tiny-0.svg)" in text
+    assert (tmp_path / "docs" / "benchmarks" / "tiny-0.svg").is_file()
