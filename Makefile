@@ -10,10 +10,10 @@ ISAS ?= $(lastword baseline $(call has,avx2,avx2) $(call has,avx512vl,avx512))
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test slow bench lint format amalgamate pictures loc clean package venv
+.PHONY: help demo test slow bench bench-cpp lint format amalgamate pictures loc clean package venv
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
 demo: package ## gradients of the paper's graphs, checked and timed; then its GPT learns for a minute
 	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_EXAMPLES=ON > build/demo.log || { cat build/demo.log; exit 1; }
@@ -31,7 +31,12 @@ slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compil
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_slow
 	@build/release/cpp_tests/slow/burtorch_slow $(ARGS)
 
-bench: venv ## run a benchmark (BENCH=eager or scalars); NATIVE=1 compiles for this machine
+# Only the best of what this machine can run: nothing else is measured.
+bench: ISAS := $(lastword $(subst ;, ,$(ISAS)))
+bench: package ## every experiment of the paper against other libraries; QUICK=1 for minutes, ARGS="--only small --check"
+	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(ARGS)
+
+bench-cpp: venv ## one C++ benchmark (BENCH=eager, scalars, kernels …); NATIVE=1 compiles for this machine
 	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_BENCHMARKS=ON -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target bench_$(or $(BENCH),eager)
 	@build/release/benchmarks/bench_$(or $(BENCH),eager) $(ARGS)

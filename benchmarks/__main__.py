@@ -1,0 +1,184 @@
+# benchmarks/__main__.py — the command line: installs, runs, reports
+# SPDX-License-Identifier: MIT
+"""Every experiment of the paper against real peers: python -m benchmarks (or make bench).
+
+Peers are installed below build/peers, results written to benchmarks/results/<date>. Ctrl-C stops and reports
+what is finished.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import shutil
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks import check, environment, registry, report, runner
+from benchmarks.registry import Job, MissingError, Peer
+
+LEFT_OUT = "left out by --quick"
+DOCS = environment.ROOT / "docs"
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    def names(text: str) -> list[str]:
+        return [name.strip() for name in text.split(",") if name.strip()]
+
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument("--only", type=names, default=[], metavar="NAMES", help=f"experiments, of {', '.join(registry.EXPERIMENTS)}")  # fmt: skip
+    parser.add_argument("--peers", type=names, default=[], metavar="NAMES", help="peers beside this project's own rows (default: all)")  # fmt: skip
+    parser.add_argument("--no-peers", action="store_true", help="only this project's own rows")
+    parser.add_argument("--quick", action="store_true", help="fewer cases, shorter: minutes")
+    parser.add_argument("--minutes", type=float, help="start nothing new after so long (with --quick: 11)")  # fmt: skip
+    parser.add_argument("--seconds", type=float, help="time each row for so long (2; with --quick: 0.5)")  # fmt: skip
+    parser.add_argument("--check", action="store_true", help="fail if a ratio is above benchmarks/expected.toml")  # fmt: skip
+    parser.add_argument("--out", type=Path, help="folder for the results")
+    parser.add_argument("--docs", action="store_true", help="also write docs/benchmarks.md")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="run nothing, report a results.json again")  # fmt: skip
+    return parser.parse_args(arguments)
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def prepare(peers: list[Peer], jobs: list[Job]) -> dict[str, str]:
+    """Install the peers while the own programs are compiled; return why some are missing."""
+    problems: dict[str, str] = {}
+
+    def install() -> None:
+        for peer in peers:
+            if not peer.is_own:
+                start = time.perf_counter()
+                try:
+                    environment.install(peer)
+                except (MissingError, environment.setup.SetupError) as error:
+                    problems[peer.name] = f"could not be installed: {error}"
+                say(
+                    f"installed {peer.name:<20} {time.perf_counter() - start:5.0f} s  {problems.get(peer.name, '')}"
+                )
+
+    def compile_all(is_own: bool) -> None:
+        programs = {job.way.program: job.way.peer for job in jobs if job.way.peer.is_own is is_own}
+        for program, peer in programs.items():
+            if program is not None and peer.name not in problems:
+                start = time.perf_counter()
+                with contextlib.suppress(MissingError):  # said where it is run
+                    environment.compile_program(program, peer)
+                say(
+                    f"compiled  {program.source:<20} {time.perf_counter() - start:5.0f} s  {' '.join(program.flags)}"
+                )
+
+    with ThreadPoolExecutor(2) as pool:
+        waiting = [pool.submit(install), pool.submit(compile_all, True)]
+        for each in waiting:
+            each.result()
+    compile_all(False)
+    return problems
+
+
+def left_out(job: Job, jobs: list[Job]) -> bool:
+    """Whether --quick omits the job: ways that are slow to start only have the first case of a model."""
+    first = next(j for j in jobs if j.case.work == job.case.work)
+    return job.way.is_slow and job.case.work in ("mlp", "gpt") and job.case is not first.case
+
+
+def run_all(options: argparse.Namespace, data: dict[str, Any]) -> None:
+    """Run the chosen experiments; data["results"] grows with every finished job."""
+    end = time.monotonic() + 60 * (options.minutes or (11 if options.quick else 1e9))
+    own = {"burtorch", "yardstick"}
+    peers = registry.peers(
+        own if options.no_peers else own | set(options.peers) if options.peers else ()
+    )
+    chosen = {
+        name: module.jobs(peers, options.quick)
+        for name, module in registry.experiments(options.only).items()
+    }
+    problems = prepare(peers, [job for jobs in chosen.values() for job in jobs])
+    seconds = options.seconds or (0.5 if options.quick else 2.0)
+    done: dict[tuple[object, ...], runner.Result] = {}
+    total, at = sum(len(jobs) for jobs in chosen.values()), 0
+    for name, jobs in chosen.items():
+        references: dict[str, runner.Result] = {}
+        for job in jobs:
+            at += 1
+            result: runner.Result = {"row": job.way.row, "case": job.case.title}
+            if job.way.peer.name in problems:
+                result["error"] = problems[job.way.peer.name]
+            elif options.quick and left_out(job, jobs):
+                result["error"] = LEFT_OUT
+            elif job.key in done:
+                result = done[job.key]
+            elif time.monotonic() > end:
+                result["error"] = "no time left"
+            else:
+                rounds, limit = (5, 90) if options.quick else (9, 600)
+                result = runner.run(job, seconds, rounds, limit, references.get(job.case.title))
+            done[job.key] = result
+            if "error" not in result:
+                references.setdefault(job.case.title, result)
+                data["versions"].update(result.get("versions", {}))
+            data["results"].append({"experiment": name, **result})
+            shown = result.get("error") or f"{report.number(result['min'] * 1e6)} µs"
+            say(f"[{at:>3}/{total}] {name:<9} {job.case.title:<12} {job.way.row:<42} {shown}")
+
+
+def write(data: dict[str, Any], folder: Path, to_docs: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    data["plots"] = report.plots(data, folder)
+    text = report.markdown(data)
+    head = "<!-- {} — how fast burtorch is beside others, measured by `make bench` -->\n<!-- SPDX-License-Identifier: MIT -->\n# Benchmarks\n\n"  # fmt: skip
+    (folder / "report.md").write_text(head.format("report.md") + text, encoding="utf-8")
+    say(f"\n{text}\nwritten to {folder}")
+    if to_docs:
+        pictures = DOCS / "benchmarks"
+        shutil.rmtree(pictures, ignore_errors=True)
+        pictures.mkdir(parents=True)
+        for name in data["plots"]:
+            shutil.copy(folder / f"{name}.svg", pictures)
+        linked = head.format("docs/benchmarks.md") + text.replace("](", "](benchmarks/")
+        (DOCS / "benchmarks.md").write_text(linked, encoding="utf-8")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
+    now = datetime.datetime.now()
+    folder = options.out or environment.ROOT / "benchmarks" / "results" / f"{now:%Y-%m-%d-%H%M}"
+    status = 0
+    if options.report:
+        data = json.loads(options.report.read_text(encoding="utf-8"))
+    else:
+        words = " ".join(sys.argv[1:] if arguments is None else arguments)
+        data = {
+            "date": f"{now:%Y-%m-%d}",
+            "command": f"python -m benchmarks {words}".strip(),
+            "note": "",
+            "machine": environment.machine(),
+            "versions": {},
+            "results": [],
+        }
+        try:
+            run_all(options, data)
+        except KeyboardInterrupt:
+            data["note"] = ", interrupted"
+            status = 130
+    if data["results"]:
+        write(data, folder, options.docs)
+    if options.check:
+        lines, is_good = check.compare(data["results"], check.read())
+        say("\n".join(["", *lines]))
+        status = status or (0 if is_good else 1)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+# benchmarks/environment.py — installs peers and compiles programs, all below build/peers
+# SPDX-License-Identifier: MIT
+"""Nothing outside build/peers changes: pip installs into a virtual environment there, Debian's packages are
+only unpacked. Every peer is installed on its own, so that one that fails stops no other."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.registry import MissingError, Peer, Program
+
+ROOT = Path(__file__).resolve().parents[1]
+HOME = ROOT / "build" / "peers"
+PYTHON = HOME / "bin" / "python"
+DEBIAN = HOME / "debian"
+CPP = ROOT / "benchmarks" / "cpp"
+
+sys.path.insert(0, str(ROOT / "scripts"))
+import setup as setup  # noqa: E402
+
+
+def last_line(text: str) -> str:
+    """Return the line that says most about a failure."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower() and "warning" not in line.lower()]
+    return (errors[:1] or lines[-1:] or ["no message"])[0][:160]
+
+
+def run(command: list[str], cwd: Path = ROOT, timeout: float = 900) -> None:
+    """Run a command; MissingError says why it failed."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            timeout=timeout,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise MissingError(f"{Path(command[0]).name}: {error}") from None
+    if done.returncode:
+        raise MissingError(last_line(done.stdout))
+
+
+def install(peer: Peer) -> None:
+    """Install what a peer needs, unless that was done before."""
+    if not (peer.pip or peer.debian):
+        return
+    stamp = HOME / "installed" / peer.name
+    wanted = " ".join([*peer.pip, *peer.debian])
+    if stamp.is_file() and stamp.read_text() == wanted:
+        return
+    if not PYTHON.is_file():
+        run([sys.executable, "-m", "venv", str(HOME)])
+    if peer.pip:
+        run([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "-q", *peer.pip])
+    if peer.debian:
+        unpack(peer.debian)
+    stamp.parent.mkdir(exist_ok=True)
+    stamp.write_text(wanted)
+
+
+def unpack(packages: list[str]) -> None:
+    """Download Debian packages and unpack them below build/peers/debian."""
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise MissingError("Debian's packages need apt-get")
+    DEBIAN.mkdir(parents=True, exist_ok=True)
+    try:
+        run(["apt-get", "download", "-q", *packages], cwd=DEBIAN)
+    except MissingError:
+        run([*setup.apt_command(), "update", "-qq"])
+        run(["apt-get", "download", "-q", *packages], cwd=DEBIAN)
+    for file in DEBIAN.glob("*.deb"):
+        run(["dpkg", "-x", str(file), str(DEBIAN)])
+        file.unlink()
+
+
+def debian_flags(include: str, library: str) -> list[str]:
+    """Return the compiler's flags for a library that was unpacked."""
+    folders = [str(path) for path in (DEBIAN / "usr" / "lib").glob("*-linux-gnu")]
+    paths = [flag for folder in folders for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
+    return [f"-I{DEBIAN / 'usr' / 'include' / include}", *paths, f"-l{library}"]
+
+
+@functools.cache
+def newest_source() -> float:
+    files = [*(ROOT / "include").rglob("*.h*"), *CPP.iterdir(), *CPP.parent.glob("*.hpp")]
+    return max(path.stat().st_mtime for path in files)
+
+
+def compile_program(program: Program, peer: Peer) -> Path:
+    """Return the compiled program, made now if it is not there or older than a source."""
+    kinds = {"g++": setup.GNU_NAMES, "clang++": setup.CLANG_NAMES}
+    found = setup.find_compiler(kinds.get(program.compiler))
+    if found is None:
+        raise MissingError(f"no {program.compiler or 'compiler'} on this machine")
+    command = [found.path, "-std=c++20", "-DNDEBUG", f"-I{ROOT / 'include'}", f"-I{CPP.parent}"]
+    command += [*program.flags, str(CPP / f"{program.source}.cpp"), "-pthread", *peer.libraries()]
+    key = hashlib.sha256(" ".join(command).encode()).hexdigest()[:8]
+    target = HOME / "programs" / f"{program.source}-{key}"
+    if not target.is_file() or target.stat().st_mtime < newest_source():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_suffix(".new")  # a compilation that is interrupted leaves no program
+        run([*command, "-o", str(partial)])
+        partial.replace(target)
+    return target
+
+
+def machine() -> dict[str, str]:
+    """Say what the figures were measured on."""
+    import platform
+
+    cpu = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                cpu = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    compiler = setup.find_compiler()
+    return {
+        "processor": f"{cpu}, {os.cpu_count()} cores",
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "python": platform.python_version(),
+        "compiler": f"{compiler.kind} {compiler.major}" if compiler else "none",
+    }

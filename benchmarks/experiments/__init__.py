@@ -1,0 +1,2 @@
+# benchmarks/experiments/__init__.py — one file per experiment; each holds TITLE, jobs and tables
+# SPDX-License-Identifier: MIT

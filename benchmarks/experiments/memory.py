@@ -1,0 +1,36 @@
+# benchmarks/experiments/memory.py — one gradient of the small graph: the whole process, and what is on disk
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from benchmarks.experiments import small
+from benchmarks.registry import Case, Job, Peer, cross
+from benchmarks.report import Column, Table, megabytes
+from benchmarks.runner import Result
+
+TITLE = "Memory and start: a process with one gradient of the small graph"
+
+
+def jobs(peers: list[Peer], quick: bool) -> list[Job]:
+    case = Case("small", "once", want=small.CASE.want)
+    found = cross(peers, [case], only_once=True)
+    seen: set[str] = set()  # a library is loaded once, whatever the way
+    return [
+        job
+        for job in found
+        if job.way.peer.is_own or not (job.way.peer.name in seen or seen.add(job.way.peer.name))  # type: ignore[func-returns-value]
+    ]
+
+
+def tables(results: list[Result]) -> list[Table]:
+    columns = [
+        Column("whole process, ms", lambda r: r["wall"] * 1e3),
+        Column("peak resident MB (VmHWM)", megabytes("VmHWM")),
+        Column("peak virtual MB (VmPeak)", megabytes("VmPeak")),
+        Column("private MB", megabytes("private")),
+        Column(
+            "program or package, MB",
+            lambda r: r["installed"] / 2**20 if r.get("installed") else None,
+        ),
+    ]
+    text = "Packages without what they depend on. Programs in C++ are one file."
+    return [Table("", columns, text, plot="bar")]

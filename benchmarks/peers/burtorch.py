@@ -1,0 +1,132 @@
+# benchmarks/peers/burtorch.py — this project: its ways from C++ and from Python
+# SPDX-License-Identifier: MIT
+from benchmarks.registry import NOT_HERE, Loop, MissingError, Outputs, Parameters, Peer
+from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, model, summary
+
+PEER = Peer("burtorch")
+PEER.program("C++ eager", "burtorch", "tiny", "small", "chain", argument="eager")
+for name, source in {
+    "scratch": "burtorch",
+    "order reused": "burtorch",
+    "replay": "burtorch_compiled",
+    "program": "burtorch",
+    "native": "burtorch_compiled",
+}.items():
+    PEER.program(f"C++ {name}", source, "tiny", "small", argument=name)
+PEER.program("C++", "burtorch_models", "mlp", "gpt", tolerance=1e-4)
+PEER.program("C++", "burtorch_files", "save", "load")
+
+
+@PEER.offers("Python eager", "tiny", "small")
+def eager(work: str, parameters: Parameters) -> Loop:
+    import burtorch as bt
+
+    graph, (x, y) = GRAPHS[work], INPUTS[work]
+
+    def loop(count: int) -> tuple[float, ...]:
+        for _ in range(count):
+            a, b = bt.Value(x), bt.Value(y)
+            g = graph(a, b, bt.relu)
+            g.backward()
+        return g.data, a.grad, b.grad
+
+    return loop
+
+
+def compiled(work: str, backend: str):
+    """Return the compiled function, its input, and a place for the gradient."""
+    import burtorch as bt
+    import numpy as np
+
+    if not hasattr(bt, "compile"):
+        raise MissingError(NOT_HERE)
+    graph = GRAPHS[work]
+    x = np.array(INPUTS[work])
+    return bt.compile(lambda v: graph(v[0], v[1], bt.relu), backend=backend), x, np.empty(2)
+
+
+def called(backend: str):
+    def make(work: str, parameters: Parameters) -> Loop:
+        function, x, out = compiled(work, backend)
+
+        def loop(count: int) -> tuple[float, ...]:
+            for _ in range(count):
+                result = function.value_and_grad(x, out=out)
+            return result[0], *out
+
+        return loop
+
+    return make
+
+
+PEER.offers("Python compiled, replay", "tiny", "small")(called("replay"))
+PEER.offers("Python compiled, native", "tiny", "small")(called("native"))
+
+
+@PEER.offers("Python compiled, native, bound", "tiny", "small")
+def bound(work: str, parameters: Parameters) -> Loop:
+    import numpy as np
+
+    function, x, _ = compiled(work, "native")
+    out = np.empty(3)  # the value, then the gradient
+    run = function.bind(x, out)
+
+    def loop(count: int) -> list[float]:
+        for _ in range(count):
+            run()
+        return list(out)
+
+    return loop
+
+
+@PEER.offers("Python compiled, native, batch", "tiny", "small")
+def batch(work: str, parameters: Parameters) -> Loop:
+    import numpy as np
+
+    function, x, _ = compiled(work, "native")
+    samples = np.tile(x, (100_000, 1))
+
+    def loop(count: int) -> tuple[float, ...]:
+        for first in range(0, count, len(samples)):
+            values, gradients = function.batch(samples[: count - first])
+        return values[-1], *gradients[-1]
+
+    return loop
+
+
+@PEER.offers("Python", "mlp", "gpt", tolerance=1e-4)
+def models(work: str, parameters: Parameters) -> Loop:
+    import burtorch as bt
+    import numpy as np
+
+    weights, x, y = model(work, parameters)
+    network = bt.nn.CharMLP(hidden=parameters["e"]) if work == "mlp" else bt.nn.GPT()
+    network.values = np.concatenate([w.ravel() for w in weights.values()])
+    micro = min(len(x), parameters.get("micro", 64 if work == "mlp" else 8))
+    threads = parameters.get("threads", 1)
+
+    def loop(count: int) -> Outputs:
+        for _ in range(count):
+            loss = network.loss_and_grad(x, y, micro_batch=micro, threads=threads)
+        return lambda: summary(loss, [network.grads])
+
+    return loop
+
+
+@PEER.offers("Python", "save", "load")
+def files(work: str, parameters: Parameters) -> Loop:
+    import burtorch as bt
+
+    if not hasattr(bt.Tape, "save"):
+        raise MissingError(NOT_HERE)
+    tape, path = bt.Tape(capacity=len(ACTIVATIONS)), parameters["path"]
+    with tape:
+        values = [bt.Value(x) for x in ACTIVATIONS]
+    tape.save(path)
+
+    def loop(count: int) -> list[float]:
+        for _ in range(count):
+            tape.save(path) if work == "save" else tape.load(path)
+        return [value.data for value in values]
+
+    return loop

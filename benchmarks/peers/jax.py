@@ -1,0 +1,131 @@
+# benchmarks/peers/jax.py — JAX: eager, jit, jit with the loop inside XLA
+# SPDX-License-Identifier: MIT
+from benchmarks.registry import Loop, Outputs, Parameters, Peer
+from benchmarks.works import GRAPHS, INPUTS, model, summary
+
+PEER = Peer("JAX", pip=["jax", "numpy"])
+
+
+def graph(work: str):
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    function = jax.value_and_grad(lambda a, b: GRAPHS[work](a, b, jax.nn.relu), argnums=(0, 1))
+    return function, [jax.numpy.float64(x) for x in INPUTS[work]]
+
+
+def way(is_jitted: bool):
+    def make(work: str, parameters: Parameters) -> Loop:
+        import jax
+
+        function, (x, y) = graph(work)
+        if is_jitted:
+            function = jax.jit(function)
+
+        def loop(count: int) -> list[float]:
+            for _ in range(count):
+                value, gradient = jax.block_until_ready(function(x, y))
+            return [float(value), *map(float, gradient)]
+
+        return loop
+
+    return make
+
+
+PEER.offers("eager", "tiny", "small")(way(False))
+PEER.offers("jit", "tiny", "small")(way(True))
+
+
+@PEER.offers("jit, loop inside XLA", "tiny", "small")
+def inside(work: str, parameters: Parameters) -> Loop:
+    import jax
+
+    function, inputs = graph(work)
+    # All the same, but the compiler can't know.
+    x, y = (jax.numpy.full(8, v) for v in inputs)
+
+    @jax.jit
+    def sums(x, y, count):
+        def step(i, sums):
+            value, (a, b) = function(x[i % 8], y[i % 8])
+            return sums[0] + value, sums[1] + a, sums[2] + b
+
+        return jax.lax.fori_loop(0, count, step, (0.0, 0.0, 0.0))
+
+    def loop(count: int) -> list[float]:
+        return [float(v) / count for v in jax.block_until_ready(sums(x, y, count))]
+
+    return loop
+
+
+def cross_entropy(logits, y):
+    import jax
+
+    picked = jax.numpy.take_along_axis(jax.nn.log_softmax(logits), y[..., None], -1)
+    return -picked.mean()
+
+
+def mlp(p, x, y, times):
+    import jax.numpy as jnp
+
+    h = jnp.tanh(times(p["wte"][x].reshape(x.shape[0], -1), p["w1"]) + p["b1"])
+    return cross_entropy(times(h, p["w2"]) + p["b2"], y)
+
+
+def gpt(p, x, y, times):
+    import jax
+    import jax.numpy as jnp
+
+    def norm(x, g, h):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * g + h
+
+    b, t = x.shape
+    h = p["tokens"][x] + p["positions"]
+    mask = jnp.tril(jnp.ones((t, t), bool))
+    for i in range(6):
+        layer = {name.partition(".")[2]: w for name, w in p.items() if name.startswith(f"{i}.")}
+        qkv = times(norm(h, layer["g1"], layer["h1"]), layer["qkv"])
+        k, q, v = jnp.moveaxis(qkv.reshape(b, t, 6, 3, 4), 3, 0)
+        a = jnp.einsum("bthc,bshc->bhts", q, k) * 0.5
+        a = jax.nn.softmax(jnp.where(mask, a, -jnp.inf))
+        out = jnp.einsum("bhts,bshc->bthc", a, v).reshape(b, t, 24)
+        h = h + times(out, layer["proj"]) + layer["pb"]
+        f = jax.nn.relu(times(norm(h, layer["g2"], layer["h2"]), layer["up"]) + layer["ub"])
+        h = h + times(f, layer["down"]) + layer["db"]
+    return cross_entropy(times(h, p["head"]) + p["hb"], y)
+
+
+def models(out_in: bool):
+    """Weights are [in, out], or [out, in]: which is faster depends on the size."""
+
+    def make(work: str, parameters: Parameters) -> Loop:
+        import jax
+        import jax.numpy as jnp
+
+        weights, x, y = model(work, parameters)
+        tables = ("wte", "tokens", "positions")
+        p = {
+            name: jnp.asarray(w.T if w.ndim == 2 and name not in tables and not out_in else w)
+            for name, w in weights.items()
+        }
+        loss_of = {"mlp": mlp, "gpt": gpt}[work]
+
+        def times(x, w):
+            return x @ (w.T if out_in else w)
+
+        run = jax.jit(jax.value_and_grad(lambda p, x, y: loss_of(p, x, y, times)))
+        x, y = jnp.asarray(x), jnp.asarray(y)
+
+        def loop(count: int) -> Outputs:
+            for _ in range(count):
+                loss, gradients = jax.block_until_ready(run(p, x, y))
+            return lambda: summary(loss, gradients.values())
+
+        return loop
+
+    return make
+
+
+PEER.offers("jit", "mlp", "gpt", tolerance=1e-4)(models(False))
+PEER.offers("jit, weights [out, in]", "mlp", "gpt", tolerance=1e-4, is_slow=True)(models(True))

@@ -1,0 +1,98 @@
+# benchmarks/works.py — the computations, the same numbers for every peer; cpp/loop.hpp is the C++ twin
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+from typing import Any
+
+INPUTS = {"tiny": (-41.0, 2.0), "small": (-4.0, 2.0)}
+WANT = {
+    "tiny": (612.5, -35.0, 1050.0),
+    "small": (24.70408163265306, 138.83381924198252, 645.5772594752186),
+}
+ACTIVATIONS = (-4.0, 2.0, -1.0, 6.0, -7.0, 49.0, WANT["small"][0])  # a … g of the small graph
+
+
+def tiny(a: Any, b: Any, relu: Any = None) -> Any:
+    c = a + b
+    d = a * b + b**3
+    e = c - d
+    f = e**2
+    return f / 2
+
+
+def small(a: Any, b: Any, relu: Any) -> Any:
+    c = a + b
+    d = a * b + b**3
+    c = c + (c + 1)
+    c = c + (1 + c - a)
+    d = d + (d * 2 + relu(b + a))
+    d = d + (3 * d + relu(b - a))
+    e = c - d
+    f = e**2
+    g = f / 2
+    return g + 10.0 / f
+
+
+GRAPHS = {"tiny": tiny, "small": small}
+
+
+def numbers(count: int, seed: int) -> Any:
+    """Return numbers in [0, 1) that are the same everywhere: a multiplicative hash of 0, 1, 2, …"""
+    import numpy as np
+
+    x = (np.arange(count, dtype=np.uint32) + np.uint32(seed)) * np.uint32(2654435761)
+    x ^= x >> np.uint32(15)
+    return ((x * np.uint32(2246822519)) >> np.uint32(8)).astype(np.float64) / 2**24
+
+
+def shapes(work: str, parameters: dict[str, Any]) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the models' parameters in order; qkv: key, query, value of each head, head by head."""
+    if work == "mlp":
+        e = parameters["e"]
+        first = [("wte", (27, 64)), ("w1", (e, 1024)), ("b1", (e,))]
+        return [*first, ("w2", (27, e)), ("b2", (27,))]
+    found: list[tuple[str, tuple[int, ...]]] = [("tokens", (65, 24)), ("positions", (8, 24))]
+    for i in range(6):
+        block = [
+            ("qkv", (72, 24)),
+            ("proj", (24, 24)),
+            ("pb", (24,)),
+            ("up", (96, 24)),
+            ("ub", (96,)),
+        ]
+        block += [
+            ("down", (24, 96)),
+            ("db", (24,)),
+            ("g1", (24,)),
+            ("h1", (24,)),
+            ("g2", (24,)),
+            ("h2", (24,)),
+        ]
+        found += [(f"{i}.{name}", shape) for name, shape in block]
+    return [*found, ("head", (65, 24)), ("hb", (65,))]
+
+
+def model(work: str, parameters: dict[str, Any]) -> tuple[dict[str, Any], Any, Any]:
+    """Return the weights (float32, [out, in]) and a batch of inputs and targets."""
+    import numpy as np
+
+    named = shapes(work, parameters)
+    flat = (0.2 * numbers(sum(int(np.prod(s)) for _, s in named), 1) - 0.1).astype(np.float32)
+    weights, at = {}, 0
+    for name, shape in named:
+        size = int(np.prod(shape))
+        weights[name] = flat[at : at + size].reshape(shape).copy()
+        at += size
+    b = parameters["b"]
+    vocab, context, targets = (27, 16, 1) if work == "mlp" else (65, 8, 8)
+    x = (numbers(b * context, 2) * vocab).astype(np.int64).reshape(b, context)
+    y = (numbers(b * targets, 3) * vocab).astype(np.int64).reshape(b, targets)
+    return weights, x, y.ravel() if work == "mlp" else y
+
+
+def summary(loss: float, gradients: Any) -> list[float]:
+    """Return what is compared: the loss, and the sum and the norm of all gradients."""
+    import numpy as np
+
+    flat = np.concatenate([np.asarray(g, np.float64).ravel() for g in gradients])
+    return [float(loss), float(np.abs(flat).sum()), float(np.sqrt((flat**2).sum()))]

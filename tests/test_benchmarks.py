@@ -1,0 +1,313 @@
+# tests/test_benchmarks.py — the benchmarks' registry, worker, report and check, without any peer
+# SPDX-License-Identifier: MIT
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import __main__ as command
+from benchmarks import check, environment, registry, report, runner, works
+from benchmarks.registry import Case, Job, MissingError, Peer, Program, Way
+
+DATA = ROOT / "tests" / "data" / "benchmarks"
+STORED = json.loads((DATA / "results.json").read_text(encoding="utf-8"))
+
+
+def own_ways(work: str) -> list[Way]:
+    return [way for way in registry.peers(["burtorch"])[0].ways if work in way.works]
+
+
+# The registry
+
+
+def test_every_experiment_has_this_projects_ways_as_rows() -> None:
+    peers = registry.peers()
+    assert [peer.name for peer in peers[:2]] == ["burtorch", "yardstick"]
+    for name, module in registry.experiments().items():
+        for quick in (True, False):
+            jobs = module.jobs(peers, quick)
+            rows = {job.way.row for job in jobs if job.way.peer.name == "burtorch"}
+            assert rows, name
+            works_asked = {job.case.work for job in jobs} - {"chain"}
+            if name not in ("ablations", "memory", "scaling"):
+                assert rows == {way.row for work in works_asked for way in own_ways(work)}
+        assert module.TITLE
+
+
+def test_every_peer_offers_something_that_an_experiment_asks_for() -> None:
+    peers = registry.peers()
+    experiments = registry.experiments().values()
+    asked = {job.way.row for module in experiments for job in module.jobs(peers, False)}
+    for peer in peers:
+        assert peer.ways
+        assert {way.row for way in peer.ways} <= asked
+        for way in peer.ways:
+            assert (way.make is None) != (way.program is None)
+            if way.program is not None:
+                assert (environment.CPP / f"{way.program.source}.cpp").is_file()
+
+
+def test_each_row_stands_for_one_way_of_a_work() -> None:
+    rows = [(way.row, work) for peer in registry.peers() for way in peer.ways for work in way.works]
+    assert len(rows) == len(set(rows))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--only", "tiny,big"], "no experiment is called 'big'; there are tiny, small"),
+        (["--only", "tiny", "--peers", "torch,flow"], "no peer is called 'flow'; there are adolc"),
+    ],
+)
+def test_a_wrong_name_is_told(arguments: list[str], text: str) -> None:
+    with pytest.raises(SystemExit, match=text):
+        command.main(arguments)
+
+
+# The worker
+
+
+def run_worker(way: str, work: str, **parameters: object) -> Any:
+    words = [sys.executable, "-m", "benchmarks.worker", "burtorch", way, work]
+    done = subprocess.run(
+        [*words, json.dumps(parameters)], cwd=ROOT, capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("work", ["tiny", "small"])
+def test_the_worker_times_own_rows_and_prints_one_line(work: str) -> None:
+    result = run_worker("Python eager", work, seconds=0.01, rounds=3)
+    assert result["outputs"] == pytest.approx(works.WANT[work], rel=1e-12)
+    assert len(result["times"]) >= 3
+    assert min(result["times"]) > 0
+    assert result["gradients"] > len(result["times"])
+    if sys.platform == "linux":
+        assert result["VmPeak"] >= result["VmHWM"] >= result["private"] > 0
+
+
+def test_the_worker_runs_models_once() -> None:
+    result = run_worker("Python", "mlp", e=4, b=2, seconds=0, rounds=1)
+    assert len(result["times"]) == 1
+    assert result["gradients"] == 1
+    assert result["outputs"] == pytest.approx([3.3171, 17.7, 0.66], rel=0.2)
+
+
+def test_what_this_build_lacks_is_said() -> None:
+    import burtorch as bt
+
+    result = run_worker("Python compiled, replay", "tiny", seconds=0, rounds=1)
+    assert ("error" in result) == (not hasattr(bt, "compile"))
+    assert result.get("error", registry.NOT_HERE) == registry.NOT_HERE
+
+
+def test_a_cpp_program_speaks_as_the_worker_does() -> None:
+    peer = registry.peers(["yardstick"])[0]
+    program = Program("yardstick", ("-O0",))
+    for way in peer.ways:
+        job = Job(Way(peer, way.name, ("small",), program=program, argument=way.argument), SMALL)
+        result = runner.run(job, 0.01, 3, 60, None)
+        assert result["outputs"] == pytest.approx(works.WANT["small"], rel=1e-12)
+        assert 0 < result["min"] <= result["median"]
+        assert result["wall"] > 0
+        if sys.platform == "linux":
+            assert result["VmPeak"] >= result["VmHWM"] >= result["private"] > 0
+
+
+# The runner
+
+SMALL = Case("small", "small", want=works.WANT["small"])
+
+
+def job_printing(text: str, want: tuple[float, ...] = (1.0,)) -> tuple[Job, list[str]]:
+    peer = Peer("somebody")
+    way = Way(peer, "eager", ("small",), make=lambda work, parameters: lambda count: [])
+    return Job(way, Case("small", "small", want=want)), [sys.executable, "-c", text]
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('print(\'{"outputs": [2.0], "times": [1.0]}\')', "wrong result: 2"),
+        ('print(\'{"outputs": [1.0, 1.0], "times": [1.0]}\')', "wrong result: 1, 1"),
+        ('print(\'{"error": "not today"}\')', "not today"),
+        ("raise RuntimeError('error 42')", "ended with status 1: RuntimeError: error 42"),
+        ("import time; time.sleep(999)", "took longer than 2 s"),
+    ],
+)
+def test_a_failing_row_says_why(text: str, error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, words = job_printing(text)
+    monkeypatch.setattr(runner, "command_of", lambda job, parameters: words)
+    result = runner.run(job, 0.01, 3, 2, None)
+    assert result == {"row": "somebody eager", "case": "small", "error": error}
+
+
+def test_outputs_are_compared_with_the_first_row_where_nothing_else_is_known(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job, words = job_printing('print(\'{"outputs": [2.0], "times": [3.0, 1.0, 2.0]}\')', ())
+    monkeypatch.setattr(runner, "command_of", lambda job, parameters: words)
+    result = runner.run(job, 0.01, 3, 20, None)
+    assert (result["min"], result["median"]) == (1.0, 2.0)
+    assert "error" in runner.run(job, 0.01, 3, 20, {"outputs": [2.1]})
+    assert "error" not in runner.run(job, 0.01, 3, 20, {"outputs": [2.0]})
+
+
+def test_a_peer_that_cannot_be_installed_is_a_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refuse(peer: Peer) -> None:
+        raise MissingError("no network")
+
+    def measured(job: Job, *rest: object) -> runner.Result:
+        figures = {"min": 1e-6, "median": 2e-6, "outputs": [], "VmHWM": 1024, "private": 1024}
+        return {"row": job.way.row, "case": job.case.title, **figures}
+
+    monkeypatch.setattr(environment, "install", refuse)
+    monkeypatch.setattr(environment, "compile_program", lambda program, peer: Path("program"))
+    monkeypatch.setattr(runner, "run", measured)
+    monkeypatch.setattr(report, "plots", lambda data, folder: [])
+    assert command.main(["--only", "tiny", "--peers", "micrograd", "--out", str(tmp_path)]) == 0
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| micrograd | *could not be installed: no network* |" in text
+    assert "| **burtorch C++ eager** | 1.00 | 2.00 |" in text
+
+
+def test_ctrl_c_keeps_what_is_finished(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(job: Job, *rest: object) -> runner.Result:
+        if job.way.name != "C++ eager":
+            raise KeyboardInterrupt
+        return {"row": job.way.row, "case": job.case.title, "min": 1e-6, "median": 1e-6}
+
+    monkeypatch.setattr(environment, "compile_program", lambda program, peer: Path("program"))
+    monkeypatch.setattr(runner, "run", interrupted)
+    monkeypatch.setattr(report, "plots", lambda data, folder: [])
+    assert command.main(["--only", "small", "--no-peers", "--out", str(tmp_path)]) == 130
+    stored = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert [r["row"] for r in stored["results"]] == ["burtorch C++ eager"]
+    assert "interrupted" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+# The report
+
+
+def test_a_report_is_made_from_stored_results() -> None:
+    text = report.markdown(STORED)
+    golden = DATA / "report.md"
+    if os.environ.get("BURTORCH_GOLDEN") == "update":
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+def test_plots_are_drawn(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    few = [r for r in STORED["results"] if r["experiment"] in ("tiny", "gpt")]
+    drawn = report.plots({**STORED, "results": few}, tmp_path)
+    assert drawn == ["tiny-0", "gpt-0"]
+    for name in drawn:
+        assert "<svg" in (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [(0.0123456, "0.0123"), (1.0, "1.00"), (612.5, "612"), (1234567.0, "1.23e+06"), (4e-5, "4.00e-05")],
+)  # fmt: skip
+def test_numbers_have_three_digits(x: float, text: str) -> None:
+    assert report.number(x) == text
+
+
+# The check
+
+
+def test_a_slower_ratio_fails() -> None:
+    expected = [
+        {"experiment": "small", "case": "small", "row": "burtorch C++ eager", "to": "micrograd",
+         "at_most": 0.01}
+    ]  # fmt: skip
+    lines, is_good = check.compare(STORED["results"], expected)
+    assert is_good, lines
+    assert lines[0].startswith("good")
+    slowed = copy.deepcopy(STORED["results"])
+    for result in slowed:
+        if result["row"] == "burtorch C++ eager":
+            result["min"] *= 1000
+            result["median"] *= 1000
+    lines, is_good = check.compare(slowed, expected)
+    assert not is_good
+    assert lines[0].startswith("SLOWER")
+
+
+def test_noise_of_the_run_is_allowed() -> None:
+    def result(row: str, least: float, median: float) -> runner.Result:
+        return {"experiment": "small", "case": "small", "row": row, "min": least, "median": median}
+
+    expected = [{"experiment": "small", "case": "small", "row": "a", "to": "b", "at_most": 1.0}]
+    assert not check.compare([result("a", 1.2, 1.2), result("b", 1.0, 1.0)], expected)[1]
+    assert check.compare([result("a", 1.2, 1.3), result("b", 1.0, 1.2)], expected)[1]
+
+
+def test_a_missing_peer_is_skipped_but_a_failure_of_ones_own_is_not() -> None:
+    def result(row: str, **what: Any) -> runner.Result:
+        return {"experiment": "small", "case": "small", "row": row, **what}
+
+    expected = [{"experiment": "small", "case": "small", "row": "a", "to": "b", "at_most": 1.0}]
+    good, missing = {"min": 1.0, "median": 1.0}, {"error": "could not be installed"}
+    lines, is_good = check.compare([result("a", **good), result("b", **missing)], expected)
+    assert is_good
+    assert lines == ["skipped  small, small: a / b: could not be installed"]
+    wrong = {"error": "wrong result: 1"}
+    assert not check.compare([result("a", **wrong), result("b", **good)], expected)[1]
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="reads TOML")
+def test_expected_ratios_name_rows_that_exist() -> None:
+    peers = registry.peers()
+    known = {
+        (name, job.case.title, job.way.row)
+        for name, module in registry.experiments().items()
+        for job in module.jobs(peers, False)
+    }
+    for ratio in check.read():
+        for row in (ratio["row"], ratio["to"]):
+            assert (ratio["experiment"], ratio["case"], row) in known
+
+
+def test_check_reads_stored_results_and_sets_the_status(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(report, "plots", lambda data, folder: [])
+    ratio = {"experiment": "gpt", "case": "b=1", "row": "burtorch Python", "to": "PyTorch eager"}
+    arguments = ["--report", str(DATA / "results.json"), "--out", str(tmp_path), "--check"]
+    monkeypatch.setattr(check, "read", lambda: [{**ratio, "at_most": 0.1}])
+    assert command.main(arguments) == 0
+    monkeypatch.setattr(check, "read", lambda: [{**ratio, "at_most": 0.001}])
+    assert command.main(arguments) == 1
+    assert "SLOWER   gpt, b=1: burtorch Python / PyTorch eager: 0.0196" in capsys.readouterr().out
+
+
+def test_docs_are_the_report_with_pictures_in_a_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def draw(data: object, folder: Path) -> list[str]:
+        (folder / "tiny-0.svg").write_text("<svg/>", encoding="utf-8")
+        return ["tiny-0"]
+
+    monkeypatch.setattr(report, "plots", draw)
+    monkeypatch.setattr(command, "DOCS", tmp_path / "docs")
+    stored = ["--report", str(DATA / "results.json"), "--out", str(tmp_path / "out")]
+    assert command.main([*stored, "--docs"]) == 0
+    text = (tmp_path / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert text.startswith("<!-- docs/benchmarks.md — ")
+    assert "](benchmarks/tiny-0.svg)" in text
+    assert (tmp_path / "docs" / "benchmarks" / "tiny-0.svg").is_file()
