@@ -94,11 +94,11 @@ def read_tensors(source: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     name, content = _content(source)
     try:
         return _parse(memoryview(content).cast("B"))
-    except _Damaged as error:
+    except _DamagedError as error:
         raise ValueError(f"{name} can't be read: {error}") from None
 
 
-class _Damaged(Exception):
+class _DamagedError(Exception):
     pass
 
 
@@ -115,7 +115,7 @@ def _content(source: Any) -> tuple[str, Any]:
 
 def _demand(holds: bool, what: str) -> None:
     if not holds:
-        raise _Damaged(what)
+        raise _DamagedError(what)
 
 
 def _is_count(x: Any) -> bool:
@@ -134,7 +134,7 @@ def _parse(content: memoryview) -> tuple[dict[str, NDArray[Any]], dict[str, str]
     try:
         header = json.loads(bytes(content[8 : 8 + length]), object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as error:
-        raise _Damaged(f"its header is no JSON: {error}") from None
+        raise _DamagedError(f"its header is no JSON: {error}") from None
     _demand(isinstance(header, dict), "its header is no JSON object")
     metadata = header.pop("__metadata__", None)
     metadata = {} if metadata is None else metadata
