@@ -1,7 +1,7 @@
 # Makefile — the few commands a visitor needs; `make` lists them
 # SPDX-License-Identifier: MIT
 PYTHON ?= python3
-JOBS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
+JOBS ?= $(or $(BURTORCH_JOBS),$(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)"))
 BIN := $(CURDIR)/.venv/bin
 # Only the best that this machine can run is compiled; wheels have all.
 has = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo $(2))

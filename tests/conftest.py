@@ -16,9 +16,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 import setup  # noqa: E402
 
-# Where several workers run tests, each compiles with one process.
+# How many processes may compile; workers that run tests side by side share them.
 WORKERS = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-JOBS = os.environ.get("BURTORCH_JOBS") or str(max(1, (os.cpu_count() or 1) // WORKERS))
+JOBS = str(max(1, int(os.environ.get("BURTORCH_JOBS") or os.cpu_count() or 1) // WORKERS))
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 LISTING = ROOT / "cpp_tests" / "consumer" / "main.cpp"
 LISTING_PRINTS = "138.834"
