@@ -135,6 +135,17 @@ TEST_CASE("replay: random graphs bit for bit; sharing changes gradients by round
   CHECK(shared > 0);
 }
 
+TEST_CASE("replay: long chains") {
+  for (const int n : {255, 256, 257, 512, 1000}) {
+    const auto f = [n](std::span<const V> x) {
+      V y = x[0];
+      for (int i = 0; i < n; ++i) y = i % 3 == 0 ? y * x[1] : y + x[2];
+      return y;
+    };
+    checkSame(f, "a chain", Passes::exact);
+  }
+}
+
 TEST_CASE("replay: passes remove what they say") {
   Tape<double> tape;
   const V x(tape, 2.0), c(tape, 3.0);
