@@ -173,13 +173,12 @@ template <class S, class Index> struct Step {
           [=]() BURTORCH_INLINE_LAMBDA {
             return static_cast<C>(computed(F == Form::nodeNumber ? constants[s->b] : values[s->b]));
           },
-          [=](std::size_t place) BURTORCH_INLINE_LAMBDA {
-            return static_cast<C>(computed(constants[place]));
-          },
+          [=](std::size_t place)
+              BURTORCH_INLINE_LAMBDA { return static_cast<C>(computed(constants[place])); },
           static_cast<C>(computed(values[s->result])), g,
           [&](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
-            const C total = computed(grads[node]) +
-                            (O::isLinear ? contribution : unlessZero(g, contribution));
+            const C total =
+                computed(grads[node]) + (O::isLinear ? contribution : unlessZero(g, contribution));
             last = static_cast<S>(total);
             grads[node] = last;
           });
@@ -345,8 +344,7 @@ public:
     w.grads_[outputs_[output]] = seed;
     detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], columns(w), seed);
   }
-  template <class S, class Out>
-  BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
+  template <class S, class Out> BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
     const S* const grads = w.grads_.data();
     const Index* const nodes = inputs_.data();
     for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) {
@@ -585,7 +583,8 @@ private:
       const auto which = op::operandsOf(record.code());
       Fresh fresh = Fresh::none;
       if ((which == Operands::a || which == Operands::ab) && record.a == last) fresh = Fresh::a;
-      else if ((which == Operands::b || which == Operands::ab) && record.b == last) fresh = Fresh::b;
+      else if ((which == Operands::b || which == Operands::ab) && record.b == last)
+        fresh = Fresh::b;
       last = record.result;
       return detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
         return typename Step::Run(&Step::template push<O, F, f>);
@@ -595,18 +594,19 @@ private:
   template <class S> auto backwardSteps() const {
     using Step = detail::Step<S, Index>;
     std::size_t last = none;
-    return detail::sequence<S, Index>(std::views::reverse(tape_.records()), [&](const Record& record) {
-      using op::Operands, detail::Fresh;
-      const Fresh fresh = record.result == last ? Fresh::a : Fresh::none;
-      const auto which = op::operandsOf(record.code());
-      last = which == Operands::a    ? record.a
-             : which == Operands::b  ? record.b
-             : which == Operands::ab ? std::max(record.a, record.b)
-                                     : none;
-      return detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
-        return typename Step::Run(&Step::template pull<O, F, f == Fresh::b ? Fresh::a : f>);
-      });
-    });
+    return detail::sequence<S, Index>(
+        std::views::reverse(tape_.records()), [&](const Record& record) {
+          using op::Operands, detail::Fresh;
+          const Fresh fresh = record.result == last ? Fresh::a : Fresh::none;
+          const auto which = op::operandsOf(record.code());
+          last = which == Operands::a    ? record.a
+                 : which == Operands::b  ? record.b
+                 : which == Operands::ab ? std::max(record.a, record.b)
+                                         : none;
+          return detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
+            return typename Step::Run(&Step::template pull < O, F, f == Fresh::b ? Fresh::a : f >);
+          });
+        });
   }
 
   TapeType tape_;

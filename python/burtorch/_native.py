@@ -84,7 +84,9 @@ def _processor() -> str:
     text = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        text += "".join(line for line in lines[:40] if line.startswith(("flags", "Features", "model")))
+        text += "".join(
+            line for line in lines[:40] if line.startswith(("flags", "Features", "model"))
+        )
     except OSError:
         text += platform.processor()
     return text

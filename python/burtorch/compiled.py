@@ -7,7 +7,8 @@ from __future__ import annotations
 import ctypes
 import inspect
 import warnings
-from typing import Any, Callable, Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 
@@ -46,7 +47,9 @@ def _flatten(argument: Any, numbers: list[Any]) -> _Structure:
         return "tuple", tuple(_flatten(each, numbers) for each in argument)
     if isinstance(argument, dict):
         return "dict", tuple(argument), tuple(_flatten(x, numbers) for x in argument.values())
-    if isinstance(argument, list) and any(isinstance(x, (tuple, dict, np.ndarray)) for x in argument):
+    if isinstance(argument, list) and any(
+        isinstance(x, (tuple, dict, np.ndarray)) for x in argument
+    ):
         return "list", tuple(_flatten(each, numbers) for each in argument)
     try:
         array = np.asarray(argument, dtype=float)

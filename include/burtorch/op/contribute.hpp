@@ -23,8 +23,7 @@ BURTORCH_INLINE void contribute(const Record& record, const X& x, const Y& y, co
   if constexpr (op::is<op::Unary, O>) {
     give(record.a, O::pullback(x(), z, g));
   } else if constexpr (op::is<op::Clipped, O>) {
-    give(record.a,
-         O::pullback(x(), number(record.b), number(record.b + std::size_t{1}), g));
+    give(record.a, O::pullback(x(), number(record.b), number(record.b + std::size_t{1}), g));
   } else if constexpr (F == Form::nodeNumber) {
     give(record.a, O::pullbackX(x(), y(), z, g));
   } else if constexpr (F == Form::numberNode) {
