@@ -7,6 +7,8 @@ CasADi is a peer, not a dependency: `pip install casadi`, else it is shown as mi
 
 from __future__ import annotations
 
+import os
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -50,9 +52,6 @@ def casadi_buffer(graph: Callable[..., Any], x: np.ndarray, out: np.ndarray) -> 
     gradient = casadi.gradient(value, symbol)
     function = casadi.Function("f", [symbol], [value, gradient])
     folder = Path(tempfile.mkdtemp())
-    import os
-    import subprocess
-
     before = os.getcwd()
     os.chdir(folder)
     function.generate("f.c")
@@ -85,48 +84,52 @@ def race(contenders: dict[str, tuple[Callable[[], Any], int, int]]) -> dict[str,
     return best
 
 
+def measure(graph: Callable[..., Any], xla: float) -> None:
+    x, out, grad = np.array([-4.0, 2.0]), np.empty(3), np.empty(2)
+    rows = np.random.default_rng(0).normal(size=(SAMPLES, 2))
+    native, replay = bt.compile(graph), bt.compile(graph, backend="replay")
+    native.value_and_grad(x), replay.value_and_grad(x)
+    contenders: dict[str, tuple[Callable[[], Any], int, int]] = {
+        "np.empty(2)": (lambda: np.empty(2), 20000, 1),
+        "an empty call": (lambda: None, 20000, 1),
+        "native: run() of bind(x, out)": (native.bind(x, out), 20000, 1),
+        "replay: run() of bind(x, out)": (replay.bind(x, np.empty(3)), 20000, 1),
+        "native: value_and_grad(x, out=)": (
+            lambda: native.value_and_grad(x, out=grad),
+            20000,
+            1,
+        ),
+        "native: value_and_grad(x)": (lambda: native.value_and_grad(x), 20000, 1),
+        "replay: value_and_grad(x)": (lambda: replay.value_and_grad(x), 20000, 1),
+        "native: c(x)": (lambda: native(x), 5000, 1),
+        "native: batch, per sample": (lambda: native.batch(rows), 3, SAMPLES),
+        "native: batch on 2 threads": (lambda: native.batch(rows, threads=2), 3, SAMPLES),
+        "replay: batch, per sample": (lambda: replay.batch(rows), 1, SAMPLES),
+    }
+    peer = np.empty(3)
+    if casadi is not None:
+        contenders["CasADi's C: its buffer call"] = (casadi_buffer(graph, x, peer), 20000, 1)
+    best = race(contenders)
+    print(f"\n{graph.__name__} graph")
+    for name, ns in best.items():
+        print(f"  {name:36} {ns:10.1f}")
+    if casadi is None:
+        print("  CasADi is not installed")
+    else:
+        assert np.allclose(peer, out, rtol=1e-12)
+        ratio = best["native: run() of bind(x, out)"] / best["CasADi's C: its buffer call"]
+        print(f"  asked: bound call / CasADi's below 1; reached {ratio:.2f}")
+    print(f"  asked: batch per sample at most {xla} (XLA's loop, elsewhere); reached", end=" ")
+    print(f"{best['native: batch, per sample']:.1f}")
+    call = best["native: value_and_grad(x)"] - best["an empty call"]
+    made = best["np.empty(2)"] - best["an empty call"]
+    print(f"  asked: value_and_grad(x) below 5 np.empty(2); reached {call / made:.2f}")
+
+
 def main() -> None:
     print(f"compiler: {' '.join(_native.compiler() or ['none'])}; nanoseconds, minimum of {ROUNDS}")
     for graph, xla in ((tiny, 4.1), (small, 11.5)):
-        x, out, grad = np.array([-4.0, 2.0]), np.empty(3), np.empty(2)
-        rows = np.random.default_rng(0).normal(size=(SAMPLES, 2))
-        native, replay = bt.compile(graph), bt.compile(graph, backend="replay")
-        native.value_and_grad(x), replay.value_and_grad(x)
-        contenders: dict[str, tuple[Callable[[], Any], int, int]] = {
-            "np.empty(2)": (lambda: np.empty(2), 20000, 1),
-            "an empty call": (lambda: None, 20000, 1),
-            "native: run() of bind(x, out)": (native.bind(x, out), 20000, 1),
-            "replay: run() of bind(x, out)": (replay.bind(x, np.empty(3)), 20000, 1),
-            "native: value_and_grad(x, out=)": (
-                lambda: native.value_and_grad(x, out=grad),
-                20000,
-                1,
-            ),
-            "native: value_and_grad(x)": (lambda: native.value_and_grad(x), 20000, 1),
-            "replay: value_and_grad(x)": (lambda: replay.value_and_grad(x), 20000, 1),
-            "native: c(x)": (lambda: native(x), 5000, 1),
-            "native: batch, per sample": (lambda: native.batch(rows), 3, SAMPLES),
-            "native: batch on 2 threads": (lambda: native.batch(rows, threads=2), 3, SAMPLES),
-            "replay: batch, per sample": (lambda: replay.batch(rows), 1, SAMPLES),
-        }
-        peer = np.empty(3)
-        if casadi is not None:
-            contenders["CasADi's C: its buffer call"] = (casadi_buffer(graph, x, peer), 20000, 1)
-        best = race(contenders)
-        print(f"\n{graph.__name__} graph")
-        for name, ns in best.items():
-            print(f"  {name:36} {ns:10.1f}")
-        if casadi is None:
-            print("  CasADi is not installed")
-        else:
-            assert np.allclose(peer, out, rtol=1e-12)
-            ratio = best["native: run() of bind(x, out)"] / best["CasADi's C: its buffer call"]
-            print(f"  asked: bound call / CasADi's below 1; reached {ratio:.2f}")
-        print(f"  asked: batch per sample at most {xla} (XLA's loop, elsewhere); reached", end=" ")
-        print(f"{best['native: batch, per sample']:.1f}")
-        call = best["native: value_and_grad(x)"] - best["an empty call"]
-        made = best["np.empty(2)"] - best["an empty call"]
-        print(f"  asked: value_and_grad(x) below 5 np.empty(2); reached {call / made:.2f}")
+        measure(graph, xla)
 
 
 if __name__ == "__main__":

@@ -590,7 +590,11 @@ void registerCompile(py::module_& module) {
             return bt::emit(f.recording(), {.name = name});
           },
           py::arg("name"))
-      .def("dot", [](const Function& f) { return bt::buildDotGraph(f.recording().tape()); });
+      .def("dot", [](const Function& f) { // without the numbers that it was recorded with
+        using bt::viz::Fields;
+        return bt::buildDotGraph(f.recording().tape(), "",
+                                 {.fields = Fields::label | Fields::operation});
+      });
   module.def("bind", &bind, py::arg("function"), py::arg("x"), py::arg("out"));
 }
 

@@ -166,7 +166,7 @@ std::size_t load(AnyTape& any, const py::object& from, py::ssize_t first, const 
 // ---- graphs ----------------------------------------------------------------------------------------
 
 template <class T> bt::KnownBlocks<T, SharedMemory> blocksOf() {
-  if constexpr (isOther<T>) return {};
+  if constexpr (!std::floating_point<T>) return {};
   else return knownBlocks<T>();
 }
 

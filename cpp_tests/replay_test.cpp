@@ -1,4 +1,4 @@
-// cpp_tests/replay_test.cpp — recordings: the numbers of the tape bit for bit, passes, other scalars, threads
+// cpp_tests/replay_test.cpp — recordings: the numbers of the tape bit for bit, passes, other scalars
 // SPDX-License-Identifier: MIT
 #include "every_operation.hpp"
 #include "support.hpp"
@@ -16,7 +16,6 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <vector>
 
 using namespace burtorch;
@@ -135,6 +134,17 @@ TEST_CASE("replay: random graphs bit for bit; sharing changes gradients by round
   CHECK(shared > 0);
 }
 
+TEST_CASE("replay: long chains") {
+  for (const int n : {255, 256, 257, 512, 1000}) {
+    const auto f = [n](std::span<const V> x) {
+      V y = x[0];
+      for (int i = 0; i < n; ++i) y = i % 3 == 0 ? y * x[1] : y + x[2];
+      return y;
+    };
+    checkSame(f, "a chain", Passes::exact);
+  }
+}
+
 TEST_CASE("replay: passes remove what they say") {
   Tape<double> tape;
   const V x(tape, 2.0), c(tape, 3.0);
@@ -237,27 +247,6 @@ TEST_CASE("replay: blocks") {
   CHECK(recording.hasBlocks());
   CHECK(same(replayed(recording, elsewhere), eagerly(f, elsewhere)));
   CHECK(errorOf([&] { recording.workspace<dual<double>>(); }).kind() == ErrorKind::badArgument);
-}
-
-TEST_CASE("replay: one recording, many threads") {
-  Tape<double> tape;
-  const TapeScope scope(tape);
-  const auto in = leaves(tape, at);
-  const R f(in, every::graph(std::span<const V>(in), 10, 5));
-  const Result want = replayed(f, elsewhere);
-  std::vector<int> wrong(4);
-  std::vector<std::thread> threads;
-  for (int& count : wrong)
-    threads.emplace_back([&] {
-      auto w = f.workspace();
-      Result r{0, std::vector<double>(5)};
-      for (int i = 0; i < 200; ++i) {
-        r.value = f.valueAndGradient(w, elsewhere, r.gradient);
-        count += same(r, want) ? 0 : 1;
-      }
-    });
-  for (auto& thread : threads) thread.join();
-  CHECK(wrong == std::vector{0, 0, 0, 0});
 }
 
 TEST_CASE("replay: what can't be recorded") {

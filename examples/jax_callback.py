@@ -31,11 +31,7 @@ def both(x: Any) -> Any:
     )
 
 
-@jax.custom_vjp
-def f(x: Any) -> Any:
-    return both(x)[0]
-
-
+f = jax.custom_vjp(lambda x: both(x)[0])
 f.defvjp(both, lambda gradient, adjoint: (adjoint * gradient,))
 
 

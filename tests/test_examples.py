@@ -35,8 +35,10 @@ MISUSES = [
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_prints_what_is_stored(example: Path, run: Run, tmp_path: Path) -> None:
-    if "scipy" in example.read_text(encoding="utf-8"):
-        pytest.importorskip("scipy")
+    text = example.read_text(encoding="utf-8")
+    for package in ("scipy", "jax"):
+        if f"import {package}" in text or f"from {package}" in text:
+            pytest.importorskip(package, reason=f"{package} is not installed")
     expected = (PRINTED / f"{example.stem}.txt").read_text(encoding="utf-8")
     assert run([sys.executable, example], cwd=tmp_path) == expected
 
@@ -46,7 +48,8 @@ def check_types(folder: Path, *programs: Path) -> tuple[int, str]:
     if importlib.util.find_spec("mypy") is None:
         pytest.skip("mypy is not installed; `make venv` does that")
     config = folder / "mypy.ini"
-    config.write_text("[mypy]\nstrict = True\n[mypy-scipy.*]\nignore_missing_imports = True\n")
+    optional = "".join(f"[mypy-{p}.*]\nignore_missing_imports = True\n" for p in ("scipy", "jax"))
+    config.write_text(f"[mypy]\nstrict = True\n{optional}")
     command = [sys.executable, "-m", "mypy", "--no-error-summary", f"--config-file={config}"]
     command += [f"--cache-dir={folder / 'cache'}", *map(str, programs)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

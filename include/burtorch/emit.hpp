@@ -23,6 +23,7 @@
 
 #include <burtorch/config.hpp>
 #include <burtorch/error.hpp>
+#include <burtorch/op/contribute.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/replay.hpp>
 
@@ -342,7 +343,6 @@ private:
     else return values_[record.b];
   }
 
-  // As detail::Pull, in the same order.
   void pull(const Record& record, std::vector<Adjoint>& adjoints) {
     if (!adjoints[record.result].isThere) return;
     const C g = adjoints[record.result].number;
@@ -355,17 +355,10 @@ private:
         Adjoint& to = adjoints[node];
         to = {to.isThere ? to.number + c : c, true};
       };
-      if constexpr (op::is<op::Unary, O>) {
-        give(record.a, O::pullback(values_[record.a], z, g));
-      } else if constexpr (op::is<op::Clipped, O>) {
-        give(record.a, O::pullback(values_[record.a], number(record.b),
-                                   number(record.b + std::size_t{1}), g));
-      } else if constexpr (op::is<op::Binary, O>) {
-        const C x = left<F>(record), y = right<F>(record);
-        const bool isLaterX = F == Form::nodes && record.a >= record.b;
-        if (F != Form::numberNode && !isLaterX) give(record.a, O::pullbackX(x, y, z, g));
-        if (F != Form::nodeNumber) give(record.b, O::pullbackY(x, y, z, g));
-        if (isLaterX) give(record.a, O::pullbackX(x, y, z, g));
+      if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>) {
+        contribute<O, F>(
+            record, [&] { return left<F>(record); }, [&] { return right<F>(record); },
+            [&](std::size_t place) { return number(place); }, z, g, give);
       } else if constexpr (op::is<op::Reduction, O>) {
         const auto nodes = recording_.operandsOf(record);
         O::pullback(gathered(record), z, g, [&](std::size_t i, const C& c) { give(nodes[i], c); });

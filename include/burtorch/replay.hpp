@@ -27,6 +27,7 @@
 #include <burtorch/backward.hpp>
 #include <burtorch/config.hpp>
 #include <burtorch/error.hpp>
+#include <burtorch/op/contribute.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/simd.hpp>
 #include <burtorch/scalar/vector_math.hpp>
@@ -40,6 +41,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <map>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -87,103 +89,138 @@ BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const R
   }
 }
 
-template <class T, class Index, class Record>
-BURTORCH_NOINLINE void evaluateBlock(TapeAccess::Columns<T, Index> c, const Record& record) {
-  const BlockDescription<T, Index> d(c.operands + record.a);
-  const std::size_t count = record.b; // the word is not the tape's
-  d.methods().forward({c.values, c.grads, c.constants + d.constantsPlace(), d,
-                       record.result + std::size_t{1} - count, count});
+// A number that the step before has just computed is still in a register, and a trip through memory would
+// cost more than the arithmetic: an operand (forward), or the adjoint (backward, where it counts as a).
+enum class Fresh : std::uint8_t { none, a, b };
+
+// f.template operator()<operation, form, fresh>() for what is known of a record when it is made.
+template <class F> auto withInstance(Code code, Fresh fresh, const F& f) {
+  return dispatch(code, [&]<class O, Form form>(op::Instance<O, form>) {
+    if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>) {
+      if (fresh == Fresh::a) return f.template operator()<O, form, Fresh::a>();
+      if constexpr (op::is<op::Binary, O>)
+        if (fresh == Fresh::b) return f.template operator()<O, form, Fresh::b>();
+    }
+    return f.template operator()<O, form, Fresh::none>();
+  });
 }
 
-// Which operand of a record is the result of the record before: it is still in a register, and a trip
-// through memory would cost more than the arithmetic. Known when the recording is made, so the switch
-// below tells the cases apart instead of every record.
-enum class Fresh : std::uint8_t { none = 0, a = 1, b = 2 };
+// A record as it is run: a function that does it and then calls that of the next step, which compilers make
+// a jump. All that it needs travels in registers, and no switch is left. Where a compiler does not, the
+// calls nest; so a stop comes after every `most` steps.
+template <class S, class Index> struct Step {
+  using C = ComputedIn<S>;
+  using Columns = TapeAccess::Columns<S, Index>;
+  using Run = S (*)(const Step*, S* values, S* grads, const S* constants, const Columns*, S last);
+  static constexpr std::size_t most = 256;
 
-constexpr unsigned pushCode(Code code, Fresh fresh) {
-  return code * 4u + static_cast<unsigned>(fresh);
-}
+  Run run;
+  Index result, a, b; // as in the record
 
-template <class Visitor>
-BURTORCH_INLINE decltype(auto) dispatchPush(unsigned code, Visitor&& visitor) {
-  switch (code) {
-#define BURTORCH_CASE(Name, formName, fresh)                                                       \
-  case pushCode(codeOf(Op::e##Name, Form::formName), Fresh::fresh):                                \
-    return visitor.template operator()<op::Name, Form::formName, Fresh::fresh>();
-#define BURTORCH_ONE(Name, function) BURTORCH_CASE(Name, nodes, none) BURTORCH_CASE(Name, nodes, a)
-#define BURTORCH_THREE(Name, function)                                                             \
-  BURTORCH_ONE(Name, function)                                                                     \
-  BURTORCH_CASE(Name, nodes, b)                                                                    \
-  BURTORCH_CASE(Name, nodeNumber, none)                                                            \
-  BURTORCH_CASE(Name, nodeNumber, a)                                                               \
-  BURTORCH_CASE(Name, numberNode, none) BURTORCH_CASE(Name, numberNode, b)
-#define BURTORCH_MANY(Name, function) BURTORCH_CASE(Name, run, none) BURTORCH_CASE(Name, list, none)
-    BURTORCH_UNARY_OPERATIONS(BURTORCH_ONE)
-    BURTORCH_BINARY_OPERATIONS(BURTORCH_THREE)
-    BURTORCH_CLIPPED_OPERATIONS(BURTORCH_ONE)
-    BURTORCH_REDUCTIONS(BURTORCH_MANY)
-    BURTORCH_PRODUCTS(BURTORCH_MANY)
-    BURTORCH_CASE(Block, nodes, none)
-#undef BURTORCH_MANY
-#undef BURTORCH_THREE
-#undef BURTORCH_ONE
-#undef BURTORCH_CASE
-  default:
-    BURTORCH_UNREACHABLE();
-  }
-}
+  std::size_t results() const { return b; } // of a block
+  std::size_t firstResult() const { return result + std::size_t{1} - b; }
 
-// Computes the result of a record, whose word is a pushCode; the counterpart of Pull. last_ is the result
-// of the record before.
-template <class T, class Index> class Push {
-  using C = ComputedIn<T>;
+  template <class O>
+  static constexpr bool isSimple =
+      op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>;
 
-public:
-  explicit Push(const TapeAccess::Columns<T, Index>& columns) : columns_(columns), last_(T(0)) {}
+  static S stop(const Step*, S*, S*, const S*, const Columns*, S last) { return last; }
 
-  template <class Record> BURTORCH_INLINE void operator()(const Record& record) {
-    dispatchPush(record.word, [&]<class O, Form F, Fresh fresh>() BURTORCH_INLINE_LAMBDA {
-      const T* BURTORCH_RESTRICT const values = columns_.values;
-      const auto number = [&](std::size_t place) BURTORCH_INLINE_LAMBDA {
-        return static_cast<C>(computed(columns_.constants[place]));
-      };
-      const auto x = [&]() BURTORCH_INLINE_LAMBDA {
-        if constexpr (F == Form::numberNode) return number(record.a);
-        else if constexpr (fresh == Fresh::a) return static_cast<C>(computed(last_));
-        else return static_cast<C>(computed(values[record.a]));
-      };
-      const auto y = [&]() BURTORCH_INLINE_LAMBDA {
-        if constexpr (F == Form::nodeNumber) return number(record.b);
-        else if constexpr (fresh == Fresh::b) return static_cast<C>(computed(last_));
-        else return static_cast<C>(computed(values[record.b]));
-      };
-      if constexpr (op::is<op::Block, O>) {
-        evaluateBlock(columns_, record);
-        last_ = columns_.values[record.result];
-        return;
-      } else if constexpr (op::is<op::Unary, O>) {
-        last_ = static_cast<T>(O::forward(x()));
-      } else if constexpr (op::is<op::Clipped, O>) {
-        last_ =
-            static_cast<T>(O::forward(x(), number(record.b), number(record.b + std::size_t{1})));
-      } else if constexpr (op::is<op::Binary, O>) {
-        last_ = static_cast<T>(O::forward(x(), y()));
-      } else {
-        last_ = evaluateMany<O, F>(columns_.values, columns_.operands, record);
-      }
-      columns_.values[record.result] = last_;
-    });
+  // Computes the result.
+  template <class O, Form F, Fresh fresh>
+  static S push(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
+    const auto number = [constants](std::size_t place) BURTORCH_INLINE_LAMBDA {
+      return static_cast<C>(computed(constants[place]));
+    };
+    const auto x = [=]() BURTORCH_INLINE_LAMBDA {
+      if constexpr (F == Form::numberNode) return number(s->a);
+      else return static_cast<C>(computed(fresh == Fresh::a ? last : values[s->a]));
+    };
+    const auto y = [=]() BURTORCH_INLINE_LAMBDA {
+      if constexpr (F == Form::nodeNumber) return number(s->b);
+      else return static_cast<C>(computed(fresh == Fresh::b ? last : values[s->b]));
+    };
+    if constexpr (op::is<op::Unary, O>) last = static_cast<S>(O::forward(x()));
+    else if constexpr (op::is<op::Clipped, O>)
+      last = static_cast<S>(O::forward(x(), number(s->b), number(s->b + std::size_t{1})));
+    else if constexpr (op::is<op::Binary, O>) last = static_cast<S>(O::forward(x(), y()));
+    else if constexpr (!op::is<op::Block, O>) last = evaluateMany<O, F>(values, c->operands, *s);
+    else {
+      const BlockDescription<S, Index> d(c->operands + s->a);
+      d.methods().forward(
+          {values, grads, c->constants + d.constantsPlace(), d, s->firstResult(), s->results()});
+      last = values[s->result];
+    }
+    values[s->result] = last;
+    return s[1].run(s + 1, values, grads, constants, c, last);
   }
 
-private:
-  TapeAccess::Columns<T, Index> columns_;
-  T last_;
+  // Adds to the gradients of the operands; last is what the newest of them then has.
+  template <class O, Form F, Fresh fresh>
+  static S pull(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
+    const S adjoint = fresh == Fresh::none ? grads[s->result] : last;
+    if constexpr (op::is<op::Block, O>) {
+      pullBlock(values, grads, c->constants, c->operands, Everything{}, *s);
+    } else if (!O::isLinear && isZero(adjoint)) { // where 0 times the derivative might not be 0
+      if constexpr (isSimple<O>) last = grads[newestOperand<O, F>(*s)];
+    } else if constexpr (isSimple<O>) {
+      const C g = static_cast<C>(computed(adjoint));
+      contribute<O, F>(
+          *s,
+          [=]() BURTORCH_INLINE_LAMBDA {
+            return static_cast<C>(computed(F == Form::numberNode ? constants[s->a] : values[s->a]));
+          },
+          [=]() BURTORCH_INLINE_LAMBDA {
+            return static_cast<C>(computed(F == Form::nodeNumber ? constants[s->b] : values[s->b]));
+          },
+          [=](std::size_t place)
+              BURTORCH_INLINE_LAMBDA { return static_cast<C>(computed(constants[place])); },
+          static_cast<C>(computed(values[s->result])), g,
+          [&](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
+            const C total =
+                computed(grads[node]) + (O::isLinear ? contribution : unlessZero(g, contribution));
+            last = static_cast<S>(total);
+            grads[node] = last;
+          });
+    } else {
+      pullMany<O, F>(values, grads, c->operands, Everything{}, *s, adjoint);
+    }
+    return s[1].run(s + 1, values, grads, constants, c, last);
+  }
+  template <class O, Form F> static Index newestOperand(const Step& s) {
+    if constexpr (!op::is<op::Binary, O> || F == Form::nodeNumber) return s.a;
+    else if constexpr (F == Form::numberNode) return s.b;
+    else return s.a < s.b ? s.b : s.a;
+  }
+
+  // Runs the steps from the k-th on, of `all` as sequence() made them.
+  static void runFrom(const std::vector<Step>& all, std::size_t k, Columns c, S last) {
+    const Step* const begin = all.data();
+    const Step* const end = begin + all.size();
+    std::size_t chunk = k / most;
+    for (const Step* s = begin + k + chunk; s < end; s = begin + ++chunk * (most + 1))
+      last = s->run(s, c.values, c.grads, c.constants, &c, last);
+  }
 };
+
+// One step after the other, and the stops in between. add(step) for each: sets what it runs.
+template <class S, class Index, class Records, class Add>
+std::vector<Step<S, Index>> sequence(const Records& records, const Add& add) {
+  using St = Step<S, Index>;
+  std::vector<St> all;
+  std::size_t count = 0;
+  for (const auto& record : records) {
+    all.push_back({add(record), record.result, record.a, record.b});
+    if (++count % St::most == 0) all.push_back({&St::stop, 0, 0, 0});
+  }
+  if (count % St::most != 0) all.push_back({&St::stop, 0, 0, 0});
+  return all;
+}
 
 } // namespace detail
 
-// What one run of a recording needs: values, gradients, constants of a scalar type.
-template <class S> class Workspace {
+// What one run of a recording needs: values, gradients, constants of a scalar type, and the steps.
+template <class S, class Index = std::uint32_t> class Workspace {
 public:
   std::span<const S> values() const { return values_; }
   std::span<const S> grads() const { return grads_; }
@@ -191,6 +228,7 @@ public:
 private:
   template <Scalar, class...> friend class Recording;
   std::vector<S> values_, grads_, constants_;
+  std::vector<detail::Step<S, Index>> forward_, backward_;
 };
 
 template <Scalar T, class... Options> class Recording {
@@ -200,6 +238,7 @@ public:
   using TapeType = Tape<T, Options...>;
   using Index = typename TapeType::Index;
   using Record = typename TapeType::Record;
+  template <class S> using Space = Workspace<S, Index>;
 
   // What was recorded between the inputs and the outputs.
   template <class... O>
@@ -267,66 +306,67 @@ public:
   }
 
   // Memory to run in, of this scalar or of another one.
-  template <class S = T> Workspace<S> workspace() const {
+  template <class S = T> Space<S> workspace() const {
     if (!std::same_as<S, T> && hasBlocks_)
       detail::fail(ErrorKind::badArgument,
                    "a recording with block operations (of views) runs on its own scalar only");
-    Workspace<S> w;
+    Space<S> w;
     w.values_ = convert<S>(tape_.values());
     w.constants_ = convert<S>(tape_.constants());
     w.grads_.assign(tape_.size(), S(0));
+    w.forward_ = forwardSteps<S>();
+    w.backward_ = backwardSteps<S>();
     return w;
   }
 
   // ---- a run in parts: set inputs, forward, backward from one output, read gradients -------------
 
-  template <class S, class X> BURTORCH_INLINE void set(Workspace<S>& w, const X& x) const {
-    if (firstInput_ != none) {
-      S* const to = w.values_.data() + firstInput_;
-      for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) to[i] = x[i];
-    } else {
-      for (std::size_t i = 0; i < inputs_.size(); ++i) w.values_[inputs_[i]] = x[i];
+  // Numbers are copied one by one: a vector of what was just stored piece by piece would have to wait
+  // until all of it has reached the cache.
+  template <class S, class X> BURTORCH_INLINE void set(Space<S>& w, const X& x) const {
+    S* const values = w.values_.data();
+    const Index* const nodes = inputs_.data();
+    for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) {
+      values[nodes[i]] = x[i];
+      oneByOne();
     }
   }
-  template <class S> BURTORCH_NOINLINE void forward(Workspace<S>& w) const {
-    detail::Push<S, Index> push(columns(w));
-    for (const Record *r = pushes_.data(), *end = r + pushes_.size(); r != end; ++r) push(*r);
+  template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const {
+    detail::Step<S, Index>::runFrom(w.forward_, 0, columns(w), S(0));
   }
-  template <class S> const S& output(const Workspace<S>& w, std::size_t i = 0) const {
+  template <class S> const S& output(const Space<S>& w, std::size_t i = 0) const {
     return w.values_[outputs_[i]];
   }
   template <class S>
-  BURTORCH_NOINLINE void backward(Workspace<S>& w, std::size_t output = 0,
+  BURTORCH_NOINLINE void backward(Space<S>& w, std::size_t output = 0,
                                   const std::type_identity_t<S>& seed = S(1)) const {
     std::fill(w.grads_.begin(), w.grads_.end(), S(0));
-    detail::Pull pull(columns(w), detail::Everything{}, outputs_[output], seed);
-    const Record* const records = tape_.records().data();
-    for (std::size_t r = sweepFrom_[output]; r-- != 0;) pull(records[r]);
+    w.grads_[outputs_[output]] = seed;
+    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], columns(w), seed);
   }
-  template <class S, class Out>
-  BURTORCH_INLINE void gradient(const Workspace<S>& w, Out&& out) const {
-    if (firstInput_ != none) {
-      const S* const from = w.grads_.data() + firstInput_;
-      for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) out[i] = from[i];
-    } else {
-      for (std::size_t i = 0; i < inputs_.size(); ++i) out[i] = w.grads_[inputs_[i]];
+  template <class S, class Out> BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
+    const S* const grads = w.grads_.data();
+    const Index* const nodes = inputs_.data();
+    for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) {
+      out[i] = grads[nodes[i]];
+      oneByOne();
     }
   }
 
   // ---- whole runs. x and out are anything with an element per input ------------------------------
 
-  template <class S, class X> S value(Workspace<S>& w, const X& x) const {
+  template <class S, class X> S value(Space<S>& w, const X& x) const {
     set(w, x);
     forward(w);
     return output(w);
   }
-  template <class S, class X, class Out> void values(Workspace<S>& w, const X& x, Out&& out) const {
+  template <class S, class X, class Out> void values(Space<S>& w, const X& x, Out&& out) const {
     set(w, x);
     forward(w);
     for (std::size_t i = 0; i < outputs(); ++i) out[i] = output(w, i);
   }
   template <class S, class X, class Out>
-  S valueAndGradient(Workspace<S>& w, const X& x, Out&& out) const {
+  S valueAndGradient(Space<S>& w, const X& x, Out&& out) const {
     set(w, x);
     forward(w);
     backward(w);
@@ -335,7 +375,7 @@ public:
   }
   // Row after row: the derivatives of output i by all inputs.
   template <class S, class X>
-  void jacobian(Workspace<S>& w, const X& x, std::span<S> values, std::span<S> rows) const {
+  void jacobian(Space<S>& w, const X& x, std::span<S> values, std::span<S> rows) const {
     if (values.size() < outputs() || rows.size() < outputs() * inputs())
       detail::fail(ErrorKind::badArgument, "jacobian: room for " + std::to_string(outputs()) +
                                                " values and as many rows of " +
@@ -350,7 +390,7 @@ public:
   // Values and gradients of the first output at n points, which are the rows of x; so are the
   // gradients. `grads` may be null. As many points at a time as a Workspace of lanes has.
   template <std::size_t N>
-  void batch(Workspace<simd<T, N>>& w, const T* x, std::size_t n, T* values, T* grads) const {
+  void batch(Space<simd<T, N>>& w, const T* x, std::size_t n, T* values, T* grads) const {
     const std::size_t d = inputs();
     for (std::size_t first = 0; first < n; first += N) {
       const std::size_t count = std::min(N, n - first); // the last lanes repeat the last point
@@ -369,7 +409,7 @@ public:
       }
     }
   }
-  void batch(Workspace<T>& w, const T* x, std::size_t n, T* values, T* grads) const {
+  void batch(Space<T>& w, const T* x, std::size_t n, T* values, T* grads) const {
     const std::size_t d = inputs();
     for (std::size_t k = 0; k < n; ++k)
       if (grads == nullptr) values[k] = value(w, x + k * d);
@@ -378,8 +418,13 @@ public:
 
 private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  BURTORCH_INLINE static void oneByOne() { // keeps a loop from being turned into vectors
+#if defined(__GNUC__)
+    __asm__ volatile("");
+#endif
+  }
 
-  template <class S> detail::TapeAccess::Columns<S, Index> columns(Workspace<S>& w) const {
+  template <class S> detail::TapeAccess::Columns<S, Index> columns(Space<S>& w) const {
     return {w.values_.data(), w.grads_.data(), w.constants_.data(),
             const_cast<Index*>(tape_.operands().data())}; // which kernels only read
   }
@@ -520,35 +565,54 @@ private:
 
   void settle() {
     for (std::size_t i = 0; i < inputs_.size(); ++i) tape_.setLabel(inputs_[i], inputName(i));
-    bool isRun = !inputs_.empty();
-    for (std::size_t i = 1; i < inputs_.size(); ++i) isRun &= inputs_[i] == inputs_[i - 1] + 1u;
-    firstInput_ = isRun ? inputs_.front() : none;
     for (const Index output : outputs_) {
       const std::size_t record = tape_.recordOf(output);
-      sweepFrom_.push_back(record == tape_.records().size() ? 0 : record + 1);
+      const std::size_t n = tape_.records().size();
+      sweepFrom_.push_back(record == n ? n : n - 1 - record);
     }
-    for (const Record& record : tape_.records()) {
-      hasBlocks_ |= record.isBlock();
-      const unsigned code = detail::pushCode(record.code(), freshIn(record));
-      pushes_.push_back(record);
-      pushes_.back().word = static_cast<typename Record::Word>(code);
-    }
+    for (const Record& record : tape_.records()) hasBlocks_ |= record.isBlock();
   }
-  detail::Fresh freshIn(const Record& record) const {
-    using op::Operands, detail::Fresh;
-    const auto which = op::operandsOf(record.code());
-    if (pushes_.empty() || which == Operands::many) return Fresh::none;
-    const Index last = pushes_.back().result;
-    if (which != Operands::b && record.a == last) return Fresh::a;
-    return which != Operands::a && record.b == last ? Fresh::b : Fresh::none;
+
+  // ---- steps ------------------------------------------------------------------------------------
+
+  template <class S> auto forwardSteps() const {
+    using Step = detail::Step<S, Index>;
+    std::size_t last = none;
+    return detail::sequence<S, Index>(tape_.records(), [&](const Record& record) {
+      using op::Operands, detail::Fresh;
+      const auto which = op::operandsOf(record.code());
+      Fresh fresh = Fresh::none;
+      if ((which == Operands::a || which == Operands::ab) && record.a == last) fresh = Fresh::a;
+      else if ((which == Operands::b || which == Operands::ab) && record.b == last)
+        fresh = Fresh::b;
+      last = record.result;
+      return detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
+        return typename Step::Run(&Step::template push<O, F, f>);
+      });
+    });
+  }
+  template <class S> auto backwardSteps() const {
+    using Step = detail::Step<S, Index>;
+    std::size_t last = none;
+    return detail::sequence<S, Index>(
+        std::views::reverse(tape_.records()), [&](const Record& record) {
+          using op::Operands, detail::Fresh;
+          const Fresh fresh = record.result == last ? Fresh::a : Fresh::none;
+          const auto which = op::operandsOf(record.code());
+          last = which == Operands::a    ? record.a
+                 : which == Operands::b  ? record.b
+                 : which == Operands::ab ? std::max(record.a, record.b)
+                                         : none;
+          return detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
+            return typename Step::Run(&Step::template pull < O, F, f == Fresh::b ? Fresh::a : f >);
+          });
+        });
   }
 
   TapeType tape_;
-  std::vector<Record> pushes_; // the tape's, with words for Push
   std::vector<Index> inputs_, outputs_;
   std::vector<std::string> labels_;
-  std::vector<std::size_t> sweepFrom_; // per output: how many records a sweep from it looks at
-  std::size_t firstInput_ = none;      // where the inputs are neighbours
+  std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it
   bool hasBlocks_ = false;
 };
 

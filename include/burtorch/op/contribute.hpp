@@ -1,0 +1,45 @@
+// burtorch/op/contribute.hpp — what an operation of few operands gives to their gradients, in which order
+// SPDX-License-Identifier: MIT
+//
+// For runs over anything but a tape (replay.hpp, emit.hpp): the order is that of the sweep over a tape
+// (detail::Pull in backward.hpp), so that sums of contributions round alike.
+#pragma once
+
+#include <burtorch/config.hpp>
+#include <burtorch/op/table.hpp>
+
+#include <cstddef>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace detail {
+
+// record: its fields a and b. x(), y(): the operands, y() also where it is a number; number(place): a
+// constant. z is the result, g its adjoint. give(node, contribution); the newer operand last.
+template <class O, Form F, class Record, class X, class Y, class Number, class C, class Give>
+BURTORCH_INLINE void contribute(const Record& record, const X& x, const Y& y, const Number& number,
+                                const C& z, const C& g, const Give& give) {
+  static_assert(op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>);
+  if constexpr (op::is<op::Unary, O>) {
+    give(record.a, O::pullback(x(), z, g));
+  } else if constexpr (op::is<op::Clipped, O>) {
+    give(record.a, O::pullback(x(), number(record.b), number(record.b + std::size_t{1}), g));
+  } else if constexpr (F == Form::nodeNumber) {
+    give(record.a, O::pullbackX(x(), y(), z, g));
+  } else if constexpr (F == Form::numberNode) {
+    give(record.b, O::pullbackY(x(), y(), z, g));
+  } else {
+    const C toX = O::pullbackX(x(), y(), z, g), toY = O::pullbackY(x(), y(), z, g);
+    if (record.a < record.b) {
+      give(record.a, toX);
+      give(record.b, toY);
+    } else {
+      give(record.b, toY);
+      give(record.a, toX);
+    }
+  }
+}
+
+} // namespace detail
+
+BURTORCH_END_NAMESPACE
