@@ -31,18 +31,4 @@ template <class T> struct Others {
                                   bool reuse);
 };
 
-// Calls f(TapeOf<T>&) for the dtype of a tape that is not of float64.
-template <class F> decltype(auto) visitOther(AnyTape& any, F&& f) {
-  switch (any.dtype) {
-#define BURTORCH_DTYPE(name, type)                                                                 \
-  case DType::name:                                                                                \
-    return f(static_cast<TapeOf<type>&>(any));
-    BURTORCH_OTHER_DTYPES(BURTORCH_DTYPE)
-#undef BURTORCH_DTYPE
-  case DType::float64:
-    break;
-  }
-  BURTORCH_UNREACHABLE();
-}
-
 } // namespace burtorch_python

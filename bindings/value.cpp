@@ -265,7 +265,7 @@ template <class T> struct Chosen {
 
 template <class Shape, class... X>
 BURTORCH_NOINLINE PyObject* appendOther(AnyTape& any, bt::Op op, const X&... x) {
-  return visitOther(any, [&]<class T>(TapeOf<T>& t) {
+  return visit(any, [&]<class T>(TapeOf<T>& t) {
     t.prepare();
     return newValue(t, Shape::apply(t, Chosen<T>{op}, x...));
   });

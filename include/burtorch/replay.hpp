@@ -61,14 +61,6 @@ constexpr bool has(Passes passes, Passes one) {
 
 namespace detail {
 
-constexpr bool isClipped(Op operation) {
-#define BURTORCH_ONE(Name, function)                                                               \
-  if (operation == Op::e##Name) return true;
-  BURTORCH_CLIPPED_OPERATIONS(BURTORCH_ONE)
-#undef BURTORCH_ONE
-  return false;
-}
-
 // Operations with many operands, and blocks: out of the hot loop.
 template <class O, Form F, class T, class Index, class Record>
 BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const Record& record) {
