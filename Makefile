@@ -10,7 +10,7 @@ ISAS ?= baseline$(call has,avx2,;avx2)$(call has,avx512vl,;avx512)
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test slow bench lint format amalgamate pictures loc clean package venv
+.PHONY: help demo test slow fuzz bench lint format amalgamate pictures loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -30,6 +30,10 @@ slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compil
 	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/slow.log || { cat build/slow.log; exit 1; }
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_slow
 	@build/release/cpp_tests/slow/burtorch_slow $(ARGS)
+
+fuzz: venv ## feed the loaders with nonsense, a minute each (SECONDS=60); ARGS="graph" selects
+	@$(PYTHON) scripts/setup.py --clang
+	@$(PYTHON) scripts/fuzz.py --seconds $(or $(SECONDS),60) $(ARGS)
 
 bench: venv ## run a benchmark (BENCH=eager or scalars); NATIVE=1 compiles for this machine
 	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_BENCHMARKS=ON -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }

@@ -154,11 +154,10 @@ std::size_t load(AnyTape& any, const py::object& from, py::ssize_t first, const 
     return withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
       if (isPath(from))
         return withFile(from, [&](const Path& path) {
-          return run(t, size * sizeof(T),
-                     [&] { return bt::loadRange<parts>(t.tape, at, path); });
+          return run(t, size * sizeof(T), [&] { return bt::loadRange<parts>(t.tape, at, path); });
         });
-      return withContent(
-          from, [&](bt::Bytes bytes) { return bt::loadRange<parts>(t.tape, at, bytes); });
+      return withContent(from,
+                         [&](bt::Bytes bytes) { return bt::loadRange<parts>(t.tape, at, bytes); });
     });
   });
 }
@@ -196,7 +195,8 @@ Ref<AnyTape> loadGraphFrom(bt::Bytes bytes) {
   }
   BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
-  throw py::value_error("this graph can't be loaded: it holds '" + dtype + "', of which there are no tapes");
+  throw py::value_error("this graph can't be loaded: it holds '" + dtype +
+                        "', of which there are no tapes");
 }
 
 Ref<AnyTape> loadGraph(const py::object& from) {
@@ -252,8 +252,9 @@ void registerIo(py::module_& module) {
       .def("save_graph", &saveGraph, py::arg("to"), py::arg("durable") = true,
            "Write everything on the tape, to be read by load_graph, here or in C++.")
       .def("value", &value, py::arg("which"), "The Value of a node, by its index or its name.");
-  module.def("load_graph", &loadGraph, py::arg("from_"),
-             "A tape with everything that save_graph wrote. It does not compact itself; collect() does.");
+  module.def(
+      "load_graph", &loadGraph, py::arg("from_"),
+      "A tape with everything that save_graph wrote. It does not compact itself; collect() does.");
   auto io = module.def_submodule("_io", "What burtorch.io is made of.");
   io.def("replace_file", &replaceFile, py::arg("to"), py::arg("parts"), py::arg("durable") = true,
          "Write a file so that at any moment there is the old one or the new one, whole.");

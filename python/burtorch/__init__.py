@@ -36,8 +36,8 @@ except ImportError as _error:
     __all__ = ["__version__", "get_cmake_dir", "get_include"]
 else:
     from ._core import *  # noqa: F403
-    from .io import Checkpoint, load, load_checkpoint, save
     from .derivatives import hessian, hvp, jacobian, jvp
+    from .io import Checkpoint, load, load_checkpoint, save
     from .transforms import GradientError, check_grad, grad, value_and_grad
 
     __all__ = [

@@ -1,11 +1,13 @@
 # python/burtorch/_core.pyi — types of the compiled part
 # SPDX-License-Identifier: MIT
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from types import TracebackType
-from typing import Any, final, overload, type_check_only
+from typing import Any, BinaryIO, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Buffer
 
 _isa: str
 _compiler: str
@@ -245,6 +247,24 @@ class Tape:
     def scope(self) -> Scope: ...
     def collect(self) -> None: ...
     def zero_grad(self) -> None: ...
+    def save(
+        self,
+        to: str | PathLike[str] | BinaryIO,
+        first: int = 0,
+        last: int | None = None,
+        what: str = "values",
+        durable: bool = False,
+    ) -> None: ...
+    def load(
+        self,
+        from_: str | PathLike[str] | BinaryIO | Buffer,
+        first: int = 0,
+        what: str = "values",
+    ) -> int: ...
+    def save_graph(self, to: str | PathLike[str] | BinaryIO, durable: bool = True) -> None: ...
+    def value(self, which: int | str) -> Value: ...
+
+def load_graph(from_: str | PathLike[str] | BinaryIO | Buffer) -> Tape: ...
 
 class LossScale:
     def __init__(
@@ -629,6 +649,7 @@ def hypot(x: Value | _Number | NDArray[Any], y: View, /) -> View: ...
 def hypot(x: _Number, y: _Number, /) -> float: ...
 
 # Modules inside the module: one class per dtype, which burtorch.nn and burtorch.optim choose from.
+_io: Any
 _models: Any
 _optim: Any
 

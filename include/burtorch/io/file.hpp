@@ -99,9 +99,9 @@ public:
     const bool reads = purpose == For::reading;
     handle_ = ::CreateFileW(path.c_str(), reads ? GENERIC_READ : GENERIC_WRITE,
                             FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
-                            reads                       ? OPEN_EXISTING
+                            reads                      ? OPEN_EXISTING
                             : purpose == For::creating ? CREATE_NEW
-                                                        : OPEN_ALWAYS,
+                                                       : OPEN_ALWAYS,
                             FILE_ATTRIBUTE_NORMAL, nullptr);
     if (handle_ == INVALID_HANDLE_VALUE) failFile("open", path_, lastError());
   }
@@ -221,8 +221,8 @@ public:
   std::size_t read(std::span<std::byte> into) {
     std::size_t got = 0;
     while (got < into.size()) {
-      const auto n = unlessInterrupted(
-          [&] { return ::read(number_, into.data() + got, into.size() - got); });
+      const auto n =
+          unlessInterrupted([&] { return ::read(number_, into.data() + got, into.size() - got); });
       if (n < 0) failFile("read", path_, errno);
       if (n == 0) break;
       got += static_cast<std::size_t>(n);
@@ -321,8 +321,7 @@ inline void writeFile(const std::filesystem::path& path, std::span<const Bytes> 
   if (writing == Writing::inPlace) return detail::writeInPlace(path, parts);
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::is_directory(status))
-    detail::failFile("write", path, detail::isFolder);
+  if (std::filesystem::is_directory(status)) detail::failFile("write", path, detail::isFolder);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     return detail::writeInPlace(path, parts);
   std::filesystem::path target = path;
@@ -363,8 +362,7 @@ class MappedFile {
 public:
   explicit MappedFile(const std::filesystem::path& path) {
     const detail::OpenFile file(path, detail::OpenFile::For::reading);
-    if (!file.isPlain())
-      detail::failFile("map", path, detail::isFolder);
+    if (!file.isPlain()) detail::failFile("map", path, detail::isFolder);
     size_ = file.size();
     if (size_ == 0) return;
 #if defined(_WIN32)
