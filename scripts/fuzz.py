@@ -31,10 +31,20 @@ def tool(name: str) -> str:
 
 def build(clang: str, names: list[str]) -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
-    configure = [tool("cmake"), "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DBURTORCH_TESTS=ON"]
+    configure: list[str | Path] = [
+        tool("cmake"),
+        "-S",
+        ROOT,
+        "-B",
+        BUILD,
+        "-G",
+        "Ninja",
+        "-DBURTORCH_TESTS=ON",
+    ]
     configure += [f"-DCMAKE_MAKE_PROGRAM={tool('ninja')}", f"-DCMAKE_CXX_COMPILER={clang}"]
     targets = [f"fuzz_{name}" for name in names]
-    for command in (configure, [tool("cmake"), "--build", BUILD, "--target", *targets]):
+    make: list[str | Path] = [tool("cmake"), "--build", BUILD, "--target", *targets]
+    for command in (configure, make):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(done.stdout + done.stderr)
@@ -45,7 +55,12 @@ def run(name: str, seconds: int) -> int:
     found.mkdir(parents=True, exist_ok=True)
     limits = ["-timeout=10", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-max_len=4096"]
     program = BUILD / "cpp_tests" / "fuzz" / f"fuzz_{name}"
-    command = [program, f"-max_total_time={seconds}", *limits, "-print_final_stats=1"]
+    command: list[str | Path] = [
+        program,
+        f"-max_total_time={seconds}",
+        *limits,
+        "-print_final_stats=1",
+    ]
     command += [f"-artifact_prefix={BUILD}/{name}-", found, SOURCES / "corpus" / name]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = [line for line in done.stderr.splitlines() if not line.startswith(("#", "\tNEW_FUNC"))]

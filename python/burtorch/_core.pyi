@@ -15,6 +15,10 @@ _compiler: str
 # Plain numbers, wherever they stand beside Values.
 _Number = int | float | np.integer[Any] | np.floating[Any] | np.bool_
 
+# Where to save to, and where to load from.
+_Target = str | PathLike[str] | BinaryIO
+_Source = str | PathLike[str] | BinaryIO | Buffer | NDArray[Any]
+
 class Error(RuntimeError): ...
 class StaleHandleError(Error): ...
 class TapeMismatchError(Error, ValueError): ...
@@ -249,7 +253,7 @@ class Tape:
     def zero_grad(self) -> None: ...
     def save(
         self,
-        to: str | PathLike[str] | BinaryIO,
+        to: _Target,
         first: int = 0,
         last: int | None = None,
         what: str = "values",
@@ -257,14 +261,14 @@ class Tape:
     ) -> None: ...
     def load(
         self,
-        from_: str | PathLike[str] | BinaryIO | Buffer,
+        from_: _Source,
         first: int = 0,
         what: str = "values",
     ) -> int: ...
-    def save_graph(self, to: str | PathLike[str] | BinaryIO, durable: bool = True) -> None: ...
+    def save_graph(self, to: _Target, durable: bool = True) -> None: ...
     def value(self, which: int | str) -> Value: ...
 
-def load_graph(from_: str | PathLike[str] | BinaryIO | Buffer) -> Tape: ...
+def load_graph(from_: _Source) -> Tape: ...
 
 class LossScale:
     def __init__(

@@ -78,7 +78,10 @@ def write_tensors(
         }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    parts = [len(text).to_bytes(8, "little") + text, *(x.reshape(-1) for x in arrays.values())]
+    parts: list[Any] = [
+        len(text).to_bytes(8, "little") + text,
+        *(x.reshape(-1) for x in arrays.values()),
+    ]
     if hasattr(to, "write"):
         for part in parts:
             to.write(memoryview(part).cast("B"))
@@ -94,11 +97,11 @@ def read_tensors(source: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     name, content = _content(source)
     try:
         return _parse(memoryview(content).cast("B"))
-    except _Damaged as error:
+    except _DamagedError as error:
         raise ValueError(f"{name} can't be read: {error}") from None
 
 
-class _Damaged(Exception):
+class _DamagedError(Exception):
     pass
 
 
@@ -115,7 +118,7 @@ def _content(source: Any) -> tuple[str, Any]:
 
 def _demand(holds: bool, what: str) -> None:
     if not holds:
-        raise _Damaged(what)
+        raise _DamagedError(what)
 
 
 def _is_count(x: Any) -> bool:
@@ -134,7 +137,7 @@ def _parse(content: memoryview) -> tuple[dict[str, NDArray[Any]], dict[str, str]
     try:
         header = json.loads(bytes(content[8 : 8 + length]), object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as error:
-        raise _Damaged(f"its header is no JSON: {error}") from None
+        raise _DamagedError(f"its header is no JSON: {error}") from None
     _demand(isinstance(header, dict), "its header is no JSON object")
     metadata = header.pop("__metadata__", None)
     metadata = {} if metadata is None else metadata
@@ -266,7 +269,7 @@ class Checkpoint:
     _tensors: dict[str, NDArray[Any]]
 
     def __repr__(self) -> str:
-        kind = (self._text.get("model") or {}).get("kind", "parameters")
+        kind = self._part("model").get("kind", "parameters")
         return f"Checkpoint({self.name}: {kind}, step {self.step})"
 
     def model(self) -> Any:
@@ -274,9 +277,8 @@ class Checkpoint:
         from . import nn
         from .nn.layers import drawing_apart
 
-        said = self._text.get("model")
-        said = said if isinstance(said, dict) else {}
-        kind, config, dtype = said.get("kind"), said.get("arguments"), said.get("dtype")
+        said: dict[str, Any] = self._part("model")
+        kind, config, dtype = said.get("kind"), said.get("arguments"), said.get("dtype", "")
         makers = {each.__name__: each for each in (*nn.MODELS, *nn.LAYERS)}
         if not isinstance(config, dict) or not isinstance(kind, str) or kind not in makers:
             raise ValueError(
@@ -314,15 +316,13 @@ class Checkpoint:
         if optimizer is not None:
             self._restore_optimizer(optimizer)
         if random is not None:
-            if "random" not in self._text:
-                raise ValueError(f"{self.name} has no generator of random numbers")
             self._restore_random(random)
 
     def _restore_optimizer(self, optimizer: Any) -> None:
-        said = self._text.get("optimizer")
-        if not isinstance(said, dict):
+        said = self._part("optimizer")
+        if not said:
             raise ValueError(f"{self.name} has no optimizer")
-        kind, pieces = said.get("kind"), said.get("pieces")
+        kind, pieces = said.get("kind"), said.get("pieces", 0)
         if kind != type(optimizer).__name__:
             raise ValueError(f"{self.name} has an optimizer {kind}, not {type(optimizer).__name__}")
         numbers = isinstance(said.get("lr"), (int, float)) and _is_count(said.get("steps"))
@@ -337,18 +337,24 @@ class Checkpoint:
         optimizer.load_state_dict({"lr": said["lr"], "steps": said["steps"], "state": found})
 
     def _restore_random(self, random: Generator) -> None:
-        said = self._text["random"]
+        said = self._part("random")
+        if not said:
+            raise ValueError(f"{self.name} has no generator of random numbers")
         kind = _state_of(random)["kind"]
-        if not isinstance(said, dict) or said.get("kind") != kind:
-            found = said.get("kind") if isinstance(said, dict) else None
-            raise ValueError(f"{self.name} has random numbers of {found}, not of {kind}")
+        if said.get("kind") != kind:
+            raise ValueError(f"{self.name} has random numbers of {said.get('kind')}, not of {kind}")
         try:
             if isinstance(random, Random):
-                random.state = tuple(said["state"])
+                random.state = said["state"]
             else:
                 random.bit_generator.state = said["state"]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._bad(f"the state of {kind}: {error}") from None
+
+    def _part(self, name: str) -> dict[str, Any]:
+        """What the text says of something; nothing, if that is no object."""
+        said = self._text.get(name)
+        return said if isinstance(said, dict) else {}
 
     def _bad(self, what: str) -> ValueError:
         return ValueError(f"{self.name} can't be read: {what}")
