@@ -253,7 +253,7 @@ class Tape:
     def zero_grad(self) -> None: ...
     def save(
         self,
-        to: _Target,
+        path: _Target,
         first: int = 0,
         last: int | None = None,
         what: str = "values",
@@ -261,14 +261,14 @@ class Tape:
     ) -> None: ...
     def load(
         self,
-        from_: _Source,
+        path: _Source,
         first: int = 0,
         what: str = "values",
     ) -> int: ...
-    def save_graph(self, to: _Target, durable: bool = True) -> None: ...
+    def save_graph(self, path: _Target, durable: bool = True) -> None: ...
     def value(self, which: int | str) -> Value: ...
 
-def load_graph(from_: _Source) -> Tape: ...
+def load_graph(path: _Source) -> Tape: ...
 
 class LossScale:
     def __init__(

@@ -55,7 +55,7 @@ Generator = Union[Random, np.random.Generator]
 
 
 def write_tensors(
-    to: Any, tensors: Arrays, metadata: Mapping[str, str] | None = None, durable: bool = True
+    path: Any, tensors: Arrays, metadata: Mapping[str, str] | None = None, durable: bool = True
 ) -> None:
     """Write a safetensors file: to a path, where it replaces another as a whole, or to a file object.
 
@@ -82,19 +82,19 @@ def write_tensors(
         len(text).to_bytes(8, "little") + text,
         *(x.reshape(-1) for x in arrays.values()),
     ]
-    if hasattr(to, "write"):
+    if hasattr(path, "write"):
         for part in parts:
-            to.write(memoryview(part).cast("B"))
+            path.write(memoryview(part).cast("B"))
     else:
-        _io.replace_file(os.fspath(to), parts, durable)
+        _io.replace_file(os.fspath(path), parts, durable)
 
 
-def read_tensors(source: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def read_tensors(path: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Read a safetensors file, from a path, a file object or bytes: arrays and metadata.
 
     The arrays are views of the file (or of the bytes) and can't be written to.
     """
-    name, content = _content(source)
+    name, content = _content(path)
     try:
         return _parse(memoryview(content).cast("B"))
     except _DamagedError as error:
@@ -178,7 +178,7 @@ def _tensor(name: str, about: Any, data: memoryview) -> NDArray[Any]:
 
 def save(
     model: Any,
-    to: Any,
+    path: Any,
     *,
     optimizer: Any = None,
     random: Generator | None = None,
@@ -194,8 +194,11 @@ def save(
     content or the new, whole, whatever happens meanwhile; durable=False does not wait for the disk, so that a
     loss of power may bring back the old.
     """
-    kind, config = type(model).__name__, getattr(model, "config", None)
-    text: dict[str, Any] = {"format": FORMAT, "model": {"kind": kind, "arguments": config}}
+    from . import nn
+
+    known = type(model) in (*nn.MODELS, *nn.LAYERS)  # of others nobody knows how to make them
+    about_model = {"kind": type(model).__name__, "arguments": model.config if known else None}
+    text: dict[str, Any] = {"format": FORMAT, "model": about_model}
     tensors: dict[str, Any] = {}
     for name, x in _parameters(model).items():
         if "/" in name:
@@ -218,24 +221,24 @@ def save(
     text["step"] = step
     text["about"] = dict(about or {})
     tensors.update({f"arrays/{name}": np.asarray(x) for name, x in (arrays or {}).items()})
-    write_tensors(to, tensors, {"burtorch": json.dumps(text)}, durable)
+    write_tensors(path, tensors, {"burtorch": json.dumps(text)}, durable)
 
 
-def load(source: Any) -> Any:
+def load(path: Any) -> Any:
     """The model that save stored, from a path, a binary file object or bytes.
 
     Layers are made on the current tape.
     """
-    return load_checkpoint(source).model()
+    return load_checkpoint(path).model()
 
 
-def load_checkpoint(source: Any) -> Checkpoint:
+def load_checkpoint(path: Any) -> Checkpoint:
     """Everything that save stored, from a path, a binary file object or bytes.
 
     Other safetensors files can be read too: restore(model=…) takes their parameters.
     """
-    tensors, metadata = read_tensors(source)
-    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the checkpoint"
+    tensors, metadata = read_tensors(path)
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else "the checkpoint"
     text: Any = {}
     if "burtorch" in metadata:
         try:

@@ -77,11 +77,12 @@ inline std::size_t bytesIn(std::span<const Bytes> parts) {
   return n;
 }
 
-inline std::string temporaryName(const std::filesystem::path& path, unsigned long process) {
+// Not made from the name of the file, which may be as long as names may be.
+inline std::string temporaryName(unsigned long process) {
   static std::atomic<unsigned> count{0};
-  std::string name = ".";
-  name.append(path.filename().string()).append(".").append(std::to_string(process));
-  return name.append(".").append(std::to_string(count++)).append(".tmp");
+  std::string name = ".burtorch.";
+  name.append(std::to_string(process)).append(".").append(std::to_string(count++));
+  return name.append(".tmp");
 }
 
 #if defined(_WIN32)
@@ -278,9 +279,9 @@ inline void writeInPlace(const std::filesystem::path& path, std::span<const Byte
 // A file that is there only until it takes another one's place.
 class TemporaryFile {
 public:
-  explicit TemporaryFile(std::filesystem::path beside) {
+  explicit TemporaryFile(const std::filesystem::path& beside) {
     for (int attempt = 0;; ++attempt) { // a killed process may have left one of this name
-      path_ = beside.parent_path() / temporaryName(beside, processNumber());
+      path_ = beside.parent_path() / temporaryName(processNumber());
       std::error_code ignored;
       if (attempt == 100 || !std::filesystem::exists(path_, ignored)) return;
     }
