@@ -10,7 +10,7 @@ ISAS ?= $(lastword baseline $(call has,avx2,avx2) $(call has,avx512vl,avx512))
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test slow bench bench-cpp lint format amalgamate pictures loc clean package venv
+.PHONY: help demo test slow fuzz bench bench-cpp lint format amalgamate pictures loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -31,8 +31,10 @@ slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compil
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_slow
 	@build/release/cpp_tests/slow/burtorch_slow $(ARGS)
 
-# Only the best of what this machine can run: nothing else is measured.
-bench: ISAS := $(lastword $(subst ;, ,$(ISAS)))
+fuzz: venv ## feed the loaders with nonsense, a minute each (SECONDS=60); ARGS="graph" selects
+	@$(PYTHON) scripts/setup.py --clang
+	@$(PYTHON) scripts/fuzz.py --seconds $(or $(SECONDS),60) $(ARGS)
+
 bench: package ## every experiment of the paper against other libraries; QUICK=1 for minutes, ARGS="--only small --check"
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(ARGS)
 

@@ -154,11 +154,10 @@ std::size_t load(AnyTape& any, const py::object& from, py::ssize_t first, const 
     return withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
       if (isPath(from))
         return withFile(from, [&](const Path& path) {
-          return run(t, size * sizeof(T),
-                     [&] { return bt::loadRange<parts>(t.tape, at, path); });
+          return run(t, size * sizeof(T), [&] { return bt::loadRange<parts>(t.tape, at, path); });
         });
-      return withContent(
-          from, [&](bt::Bytes bytes) { return bt::loadRange<parts>(t.tape, at, bytes); });
+      return withContent(from,
+                         [&](bt::Bytes bytes) { return bt::loadRange<parts>(t.tape, at, bytes); });
     });
   });
 }
@@ -196,7 +195,8 @@ Ref<AnyTape> loadGraphFrom(bt::Bytes bytes) {
   }
   BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
-  throw py::value_error("this graph can't be loaded: it holds '" + dtype + "', of which there are no tapes");
+  throw py::value_error("this graph can't be loaded: it holds '" + dtype +
+                        "', of which there are no tapes");
 }
 
 Ref<AnyTape> loadGraph(const py::object& from) {
@@ -242,20 +242,21 @@ void replaceFile(const py::object& to, const std::vector<py::object>& parts, boo
 void registerIo(py::module_& module) {
   using TapeClass = py::class_<AnyTape, Ref<AnyTape>>;
   auto tape = py::reinterpret_borrow<TapeClass>(module.attr("Tape"));
-  tape.def("save", &save, py::arg("to"), py::arg("first") = 0, py::arg("last") = py::none(),
+  tape.def("save", &save, py::arg("path"), py::arg("first") = 0, py::arg("last") = py::none(),
            py::arg("what") = "values", py::arg("durable") = false,
            "Write the values of nodes [first, last) as the bytes of an array, and nothing else; "
            "what='grads'\nor 'both' (values, then gradients) likewise. durable=True replaces the "
            "file as a whole and waits\nfor the disk.")
-      .def("load", &load, py::arg("from_"), py::arg("first") = 0, py::arg("what") = "values",
+      .def("load", &load, py::arg("path"), py::arg("first") = 0, py::arg("what") = "values",
            "Set as many nodes as there are numbers, from first on; return how many.")
-      .def("save_graph", &saveGraph, py::arg("to"), py::arg("durable") = true,
+      .def("save_graph", &saveGraph, py::arg("path"), py::arg("durable") = true,
            "Write everything on the tape, to be read by load_graph, here or in C++.")
       .def("value", &value, py::arg("which"), "The Value of a node, by its index or its name.");
-  module.def("load_graph", &loadGraph, py::arg("from_"),
-             "A tape with everything that save_graph wrote. It does not compact itself; collect() does.");
+  module.def(
+      "load_graph", &loadGraph, py::arg("path"),
+      "A tape with everything that save_graph wrote. It does not compact itself; collect() does.");
   auto io = module.def_submodule("_io", "What burtorch.io is made of.");
-  io.def("replace_file", &replaceFile, py::arg("to"), py::arg("parts"), py::arg("durable") = true,
+  io.def("replace_file", &replaceFile, py::arg("path"), py::arg("parts"), py::arg("durable") = true,
          "Write a file so that at any moment there is the old one or the new one, whole.");
 }
 

@@ -32,8 +32,8 @@ Value<double> build(Tape<double>& tape) {
   const std::vector<V> parts{softmax(r), logSoftmax(r), layerNorm(r, b, numbers(tape, 1, 5))};
   const V c = concatColumns(std::span<const V>(parts));
   const std::vector<V> halves{x.reshape(1, 12).segment(0, 3).reshape(3, 1), x};
-  const V wide = affine(numbers(tape, 2, 5), std::span<const V>(halves), {},
-                        ParameterGradients::assign);
+  const V wide =
+      affine(numbers(tape, 2, 5), std::span<const V>(halves), {}, ParameterGradients::assign);
   const V m = matmul(attention(c, 1, 3), w);
   return reduceSum(crossEntropy(m, std::span<const int>(targets))) + reduceSum(wide);
 }
@@ -124,9 +124,8 @@ TEST_CASE("blocks that would be larger than the file are refused before they tak
     w.integer(0);
     FileContent changed = w.bytes();
     changed[32] = std::byte{1};
-    checkFails(ErrorKind::badData, "operands and results do not fit", [&] {
-      loadGraph(tape, Bytes(sealed(changed)), everyBlock<double>());
-    });
+    checkFails(ErrorKind::badData, "operands and results do not fit",
+               [&] { loadGraph(tape, Bytes(sealed(changed)), everyBlock<double>()); });
     CHECK(tape.size() == 100);
   };
   const auto record = [](detail::ByteWriter& w, const char* name,
@@ -145,6 +144,7 @@ TEST_CASE("blocks that would be larger than the file are refused before they tak
     record(w, "gather", {50, 1, 50, 1, 50, 4, 0, 0, 0, 0, 0});
   });
   checkRefused([&](detail::ByteWriter& w) { // weights of 50 heads over 50 positions
-    record(w, "attention", {50, 1, 50, 1, 50, 2, std::uint64_t{1} << 31, std::uint64_t{1} << 31, 0});
+    record(w, "attention",
+           {50, 1, 50, 1, 50, 2, std::uint64_t{1} << 31, std::uint64_t{1} << 31, 0});
   });
 }

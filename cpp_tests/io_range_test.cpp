@@ -244,7 +244,7 @@ TEST_CASE("a file of many parts is written in order") {
 
 TEST_CASE("names left by killed processes are passed over") {
   const TemporaryFolder folder;
-  const auto next = detail::temporaryName(folder / "file", detail::processNumber());
+  const auto next = detail::temporaryName(detail::processNumber());
   const auto dot = next.rfind('.', next.size() - 5);
   const auto number = std::stoul(next.substr(dot + 1)) + 1;
   writeFile(folder / (next.substr(0, dot + 1) + std::to_string(number) + ".tmp").c_str(),

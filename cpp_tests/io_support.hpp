@@ -32,8 +32,7 @@ public:
   std::filesystem::path path;
 };
 
-template <class F>
-void checkFails(burtorch::ErrorKind kind, const std::string& part, const F& f) {
+template <class F> void checkFails(burtorch::ErrorKind kind, const std::string& part, const F& f) {
   const burtorch::Error error = errorOf(f);
   CHECK(error.kind() == kind);
   CHECK_MESSAGE(std::string(error.what()).find(part) != std::string::npos, error.what());
@@ -46,8 +45,7 @@ inline FileContent sealed(FileContent graph) {
       graph[at + i] = static_cast<std::byte>(x >> (8 * i));
   };
   put(16, static_cast<std::uint64_t>(graph.size()));
-  if (graph.size() > 16)
-    put(12, burtorch::detail::crc32(burtorch::Bytes(graph).subspan(16)));
+  if (graph.size() > 16) put(12, burtorch::detail::crc32(burtorch::Bytes(graph).subspan(16)));
   return graph;
 }
 

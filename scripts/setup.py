@@ -200,6 +200,23 @@ CLANG = Nicety(
 )
 
 
+def has_fuzzer() -> bool:
+    clang = find_compiler(CLANG_NAMES)
+    if clang is None:
+        return False
+    command = [clang.path, "-print-runtime-dir"]
+    folder = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return any(Path(folder).glob("*clang_rt.fuzzer*"))
+
+
+FUZZER = Nicety(
+    "libclang-rt-16-dev",
+    "libFuzzer and clang's sanitizers",
+    has_fuzzer,
+    "the loaders are not fuzzed",
+)
+
+
 def offer(item: Nicety) -> None:
     if item.is_there():
         return
@@ -284,6 +301,7 @@ def prepare(extras: dict[str, str], with_clang: bool) -> None:
         make_venv()
     if with_clang:
         offer(CLANG)
+        offer(FUZZER)
     for extra, stamp in stale.items():
         pip_install(extra)
         stamp_file(extra).write_text(stamp)
@@ -295,7 +313,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--dev", action="store_true", help="also the lint and format tools")
     parser.add_argument("--bench", action="store_true", help="also what the benchmarks draw with")
-    parser.add_argument("--clang", action="store_true", help="also clang-16")
+    parser.add_argument("--clang", action="store_true", help="also clang-16 and its fuzzer")
     parser.add_argument("--compiler", action="store_true", help="print the compiler to use")
     options = parser.parse_args(arguments)
     try:

@@ -173,7 +173,7 @@ def test_a_layer_and_its_optimizer_go_on(tmp_path: Path) -> None:
 
 
 def test_the_callers_arrays_are_kept(tmp_path: Path) -> None:
-    arrays = {
+    arrays: dict[str, Any] = {
         "loss": np.arange(3.0),
         "turned": np.arange(6).reshape(2, 3).T,
         "big-endian": np.arange(3, dtype=">i4"),
@@ -338,12 +338,13 @@ def test_what_a_file_says_is_not_believed(changes: dict[str, Any], message: str)
 
 def test_states_that_make_no_sense_are_refused() -> None:
     model = tiny()
-    for changes in (
+    wrong: list[dict[str, Any]] = [
         {"optimizer__pieces": 10**12},
         {"optimizer__lr": "fast"},
         {"optimizer__steps": -1},
         {"optimizer": []},
-    ):
+    ]
+    for changes in wrong:
         with pytest.raises(ValueError, match=r"no optimizer|no numbers"):
             bt.load_checkpoint(changed(**changes)).restore(optimizer=bt.optim.SGD(model))
     for state in ([], [1, 2, 3, -4], "abcd", [1, 2, 3, 2**64]):

@@ -177,7 +177,8 @@ def blocks() -> bt.Value:
     y = bt.attention(y, 2, 2)
     y = bt.layer_norm(y, bt.vector(np.ones(6)), bt.vector(np.zeros(6)))
     y = bt.gather(y @ bt.matrix(np.ones((6, 5))) - 0.5, [0, 3, 3])
-    return bt.cross_entropy(y, [0, 4, 2])
+    root: bt.Value = bt.cross_entropy(y, [0, 4, 2])
+    return root
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -18,3 +18,4 @@
 //   scalar/types.hpp      nodes that hold halves, quads, lanes, duals
 //   scalar/loss_scale.hpp training with halves
 //   derivatives.hpp       jvp, hvp, Jacobian, Hessian of functions
+//   io/io.hpp             saving and loading: ranges of nodes, whole graphs

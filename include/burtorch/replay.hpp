@@ -463,11 +463,8 @@ private:
 
   // f(place, how many) for the plain numbers of a record that is no block.
   template <class F> static void withNumbers(Record& record, const F& f) {
-    const auto which = op::operandsOf(record.code());
-    if (detail::isClipped(record.operation())) f(record.b, std::size_t{2});
-    else if (which == op::Operands::a && record.form() == Form::nodeNumber)
-      f(record.b, std::size_t{1});
-    else if (which == op::Operands::b) f(record.a, std::size_t{1});
+    const std::size_t n = op::numbersOf(record.code());
+    if (n != 0) f(op::operandsOf(record.code()) == op::Operands::a ? record.b : record.a, n);
   }
 
   void fold() {

@@ -1,17 +1,23 @@
 # python/burtorch/_core.pyi — types of the compiled part
 # SPDX-License-Identifier: MIT
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from types import TracebackType
-from typing import Any, final, overload, type_check_only
+from typing import Any, BinaryIO, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Buffer
 
 _isa: str
 _compiler: str
 
 # Plain numbers, wherever they stand beside Values.
 _Number = int | float | np.integer[Any] | np.floating[Any] | np.bool_
+
+# Where to save to, and where to load from.
+_Target = str | PathLike[str] | BinaryIO
+_Source = str | PathLike[str] | BinaryIO | Buffer | NDArray[Any]
 
 class Error(RuntimeError): ...
 class StaleHandleError(Error): ...
@@ -246,6 +252,24 @@ class Tape:
     def scope(self) -> Scope: ...
     def collect(self) -> None: ...
     def zero_grad(self) -> None: ...
+    def save(
+        self,
+        path: _Target,
+        first: int = 0,
+        last: int | None = None,
+        what: str = "values",
+        durable: bool = False,
+    ) -> None: ...
+    def load(
+        self,
+        path: _Source,
+        first: int = 0,
+        what: str = "values",
+    ) -> int: ...
+    def save_graph(self, path: _Target, durable: bool = True) -> None: ...
+    def value(self, which: int | str) -> Value: ...
+
+def load_graph(path: _Source) -> Tape: ...
 
 class LossScale:
     def __init__(
@@ -630,6 +654,7 @@ def hypot(x: Value | _Number | NDArray[Any], y: View, /) -> View: ...
 def hypot(x: _Number, y: _Number, /) -> float: ...
 
 # Modules inside the module: one class per dtype, which burtorch.nn and burtorch.optim choose from.
+_io: Any
 _models: Any
 _optim: Any
 _compile: Any

@@ -55,7 +55,7 @@ Generator = Union[Random, np.random.Generator]
 
 
 def write_tensors(
-    to: Any, tensors: Arrays, metadata: Mapping[str, str] | None = None, durable: bool = True
+    path: Any, tensors: Arrays, metadata: Mapping[str, str] | None = None, durable: bool = True
 ) -> None:
     """Write a safetensors file: to a path, where it replaces another as a whole, or to a file object.
 
@@ -78,20 +78,23 @@ def write_tensors(
         }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
-    parts = [len(text).to_bytes(8, "little") + text, *(x.reshape(-1) for x in arrays.values())]
-    if hasattr(to, "write"):
+    parts: list[Any] = [
+        len(text).to_bytes(8, "little") + text,
+        *(x.reshape(-1) for x in arrays.values()),
+    ]
+    if hasattr(path, "write"):
         for part in parts:
-            to.write(memoryview(part).cast("B"))
+            path.write(memoryview(part).cast("B"))
     else:
-        _io.replace_file(os.fspath(to), parts, durable)
+        _io.replace_file(os.fspath(path), parts, durable)
 
 
-def read_tensors(source: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def read_tensors(path: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Read a safetensors file, from a path, a file object or bytes: arrays and metadata.
 
     The arrays are views of the file (or of the bytes) and can't be written to.
     """
-    name, content = _content(source)
+    name, content = _content(path)
     try:
         return _parse(memoryview(content).cast("B"))
     except _DamagedError as error:
@@ -175,7 +178,7 @@ def _tensor(name: str, about: Any, data: memoryview) -> NDArray[Any]:
 
 def save(
     model: Any,
-    to: Any,
+    path: Any,
     *,
     optimizer: Any = None,
     random: Generator | None = None,
@@ -191,8 +194,11 @@ def save(
     content or the new, whole, whatever happens meanwhile; durable=False does not wait for the disk, so that a
     loss of power may bring back the old.
     """
-    kind, config = type(model).__name__, getattr(model, "config", None)
-    text: dict[str, Any] = {"format": FORMAT, "model": {"kind": kind, "arguments": config}}
+    from . import nn
+
+    known = type(model) in (*nn.MODELS, *nn.LAYERS)  # of others nobody knows how to make them
+    about_model = {"kind": type(model).__name__, "arguments": model.config if known else None}
+    text: dict[str, Any] = {"format": FORMAT, "model": about_model}
     tensors: dict[str, Any] = {}
     for name, x in _parameters(model).items():
         if "/" in name:
@@ -215,24 +221,24 @@ def save(
     text["step"] = step
     text["about"] = dict(about or {})
     tensors.update({f"arrays/{name}": np.asarray(x) for name, x in (arrays or {}).items()})
-    write_tensors(to, tensors, {"burtorch": json.dumps(text)}, durable)
+    write_tensors(path, tensors, {"burtorch": json.dumps(text)}, durable)
 
 
-def load(source: Any) -> Any:
+def load(path: Any) -> Any:
     """The model that save stored, from a path, a binary file object or bytes.
 
     Layers are made on the current tape.
     """
-    return load_checkpoint(source).model()
+    return load_checkpoint(path).model()
 
 
-def load_checkpoint(source: Any) -> Checkpoint:
+def load_checkpoint(path: Any) -> Checkpoint:
     """Everything that save stored, from a path, a binary file object or bytes.
 
     Other safetensors files can be read too: restore(model=…) takes their parameters.
     """
-    tensors, metadata = read_tensors(source)
-    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else "the checkpoint"
+    tensors, metadata = read_tensors(path)
+    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else "the checkpoint"
     text: Any = {}
     if "burtorch" in metadata:
         try:
@@ -266,7 +272,7 @@ class Checkpoint:
     _tensors: dict[str, NDArray[Any]]
 
     def __repr__(self) -> str:
-        kind = (self._text.get("model") or {}).get("kind", "parameters")
+        kind = self._part("model").get("kind", "parameters")
         return f"Checkpoint({self.name}: {kind}, step {self.step})"
 
     def model(self) -> Any:
@@ -274,9 +280,8 @@ class Checkpoint:
         from . import nn
         from .nn.layers import drawing_apart
 
-        said = self._text.get("model")
-        said = said if isinstance(said, dict) else {}
-        kind, config, dtype = said.get("kind"), said.get("arguments"), said.get("dtype")
+        said: dict[str, Any] = self._part("model")
+        kind, config, dtype = said.get("kind"), said.get("arguments"), said.get("dtype", "")
         makers = {each.__name__: each for each in (*nn.MODELS, *nn.LAYERS)}
         if not isinstance(config, dict) or not isinstance(kind, str) or kind not in makers:
             raise ValueError(
@@ -314,15 +319,13 @@ class Checkpoint:
         if optimizer is not None:
             self._restore_optimizer(optimizer)
         if random is not None:
-            if "random" not in self._text:
-                raise ValueError(f"{self.name} has no generator of random numbers")
             self._restore_random(random)
 
     def _restore_optimizer(self, optimizer: Any) -> None:
-        said = self._text.get("optimizer")
-        if not isinstance(said, dict):
+        said = self._part("optimizer")
+        if not said:
             raise ValueError(f"{self.name} has no optimizer")
-        kind, pieces = said.get("kind"), said.get("pieces")
+        kind, pieces = said.get("kind"), said.get("pieces", 0)
         if kind != type(optimizer).__name__:
             raise ValueError(f"{self.name} has an optimizer {kind}, not {type(optimizer).__name__}")
         numbers = isinstance(said.get("lr"), (int, float)) and _is_count(said.get("steps"))
@@ -337,18 +340,24 @@ class Checkpoint:
         optimizer.load_state_dict({"lr": said["lr"], "steps": said["steps"], "state": found})
 
     def _restore_random(self, random: Generator) -> None:
-        said = self._text["random"]
+        said = self._part("random")
+        if not said:
+            raise ValueError(f"{self.name} has no generator of random numbers")
         kind = _state_of(random)["kind"]
-        if not isinstance(said, dict) or said.get("kind") != kind:
-            found = said.get("kind") if isinstance(said, dict) else None
-            raise ValueError(f"{self.name} has random numbers of {found}, not of {kind}")
+        if said.get("kind") != kind:
+            raise ValueError(f"{self.name} has random numbers of {said.get('kind')}, not of {kind}")
         try:
             if isinstance(random, Random):
-                random.state = tuple(said["state"])
+                random.state = said["state"]
             else:
                 random.bit_generator.state = said["state"]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise self._bad(f"the state of {kind}: {error}") from None
+
+    def _part(self, name: str) -> dict[str, Any]:
+        """What the text says of something; nothing, if that is no object."""
+        said = self._text.get(name)
+        return said if isinstance(said, dict) else {}
 
     def _bad(self, what: str) -> ValueError:
         return ValueError(f"{self.name} can't be read: {what}")

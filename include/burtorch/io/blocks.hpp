@@ -95,8 +95,9 @@ template <> struct RecordBlock<block::GatherAffine> { // views: table, w, b or n
     const auto ids = std::span(b.parameters).subspan(first);
     const std::size_t samples = b.parameters[2], positions = w.cols() / table.cols();
     b.demand(times(samples, positions) == ids.size());
-    b.demandSizes(times(samples, w.rows()),
-                  block::GatherAffine::spaceFor(table.rows(), table.cols(), positions, samples).numbers);
+    b.demandSizes(
+        times(samples, w.rows()),
+        block::GatherAffine::spaceFor(table.rows(), table.cols(), positions, samples).numbers);
     gatherAffine(table, ids, w, b.views.size() == 3 ? b.views[2] : decltype(b.views[0]){},
                  gradientsOf(b, 1));
   }
@@ -184,10 +185,14 @@ template <class T, class... O> KnownBlocks<T, O...> everyBlock() {
           BURTORCH_BINARY_OPERATIONS(BURTORCH_MAP)
 #undef BURTORCH_MAP
               knownBlock<block::Affine, T, O...>(),
-      knownBlock<block::MatMul, T, O...>(), knownBlock<block::Gather, T, O...>(),
-      knownBlock<block::GatherAffine, T, O...>(), knownBlock<block::Attention, T, O...>(),
-      knownBlock<block::Concat, T, O...>(), knownBlock<block::LayerNorm, T, O...>(),
-      knownBlock<block::Softmax, T, O...>(), knownBlock<block::LogSoftmax, T, O...>(),
+      knownBlock<block::MatMul, T, O...>(),
+      knownBlock<block::Gather, T, O...>(),
+      knownBlock<block::GatherAffine, T, O...>(),
+      knownBlock<block::Attention, T, O...>(),
+      knownBlock<block::Concat, T, O...>(),
+      knownBlock<block::LayerNorm, T, O...>(),
+      knownBlock<block::Softmax, T, O...>(),
+      knownBlock<block::LogSoftmax, T, O...>(),
       knownBlock<block::CrossEntropy, T, O...>()};
   return all;
 }

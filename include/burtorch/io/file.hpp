@@ -77,11 +77,12 @@ inline std::size_t bytesIn(std::span<const Bytes> parts) {
   return n;
 }
 
-inline std::string temporaryName(const std::filesystem::path& path, unsigned long process) {
+// Not made from the name of the file, which may be as long as names may be.
+inline std::string temporaryName(unsigned long process) {
   static std::atomic<unsigned> count{0};
-  std::string name = ".";
-  name.append(path.filename().string()).append(".").append(std::to_string(process));
-  return name.append(".").append(std::to_string(count++)).append(".tmp");
+  std::string name = ".burtorch.";
+  name.append(std::to_string(process)).append(".").append(std::to_string(count++));
+  return name.append(".tmp");
 }
 
 #if defined(_WIN32)
@@ -99,9 +100,9 @@ public:
     const bool reads = purpose == For::reading;
     handle_ = ::CreateFileW(path.c_str(), reads ? GENERIC_READ : GENERIC_WRITE,
                             FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, nullptr,
-                            reads                       ? OPEN_EXISTING
+                            reads                      ? OPEN_EXISTING
                             : purpose == For::creating ? CREATE_NEW
-                                                        : OPEN_ALWAYS,
+                                                       : OPEN_ALWAYS,
                             FILE_ATTRIBUTE_NORMAL, nullptr);
     if (handle_ == INVALID_HANDLE_VALUE) failFile("open", path_, lastError());
   }
@@ -221,8 +222,8 @@ public:
   std::size_t read(std::span<std::byte> into) {
     std::size_t got = 0;
     while (got < into.size()) {
-      const auto n = unlessInterrupted(
-          [&] { return ::read(number_, into.data() + got, into.size() - got); });
+      const auto n =
+          unlessInterrupted([&] { return ::read(number_, into.data() + got, into.size() - got); });
       if (n < 0) failFile("read", path_, errno);
       if (n == 0) break;
       got += static_cast<std::size_t>(n);
@@ -278,9 +279,9 @@ inline void writeInPlace(const std::filesystem::path& path, std::span<const Byte
 // A file that is there only until it takes another one's place.
 class TemporaryFile {
 public:
-  explicit TemporaryFile(std::filesystem::path beside) {
+  explicit TemporaryFile(const std::filesystem::path& beside) {
     for (int attempt = 0;; ++attempt) { // a killed process may have left one of this name
-      path_ = beside.parent_path() / temporaryName(beside, processNumber());
+      path_ = beside.parent_path() / temporaryName(processNumber());
       std::error_code ignored;
       if (attempt == 100 || !std::filesystem::exists(path_, ignored)) return;
     }
@@ -321,8 +322,7 @@ inline void writeFile(const std::filesystem::path& path, std::span<const Bytes> 
   if (writing == Writing::inPlace) return detail::writeInPlace(path, parts);
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::is_directory(status))
-    detail::failFile("write", path, detail::isFolder);
+  if (std::filesystem::is_directory(status)) detail::failFile("write", path, detail::isFolder);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     return detail::writeInPlace(path, parts);
   std::filesystem::path target = path;
@@ -363,8 +363,7 @@ class MappedFile {
 public:
   explicit MappedFile(const std::filesystem::path& path) {
     const detail::OpenFile file(path, detail::OpenFile::For::reading);
-    if (!file.isPlain())
-      detail::failFile("map", path, detail::isFolder);
+    if (!file.isPlain()) detail::failFile("map", path, detail::isFolder);
     size_ = file.size();
     if (size_ == 0) return;
 #if defined(_WIN32)

@@ -187,7 +187,8 @@ private:
     std::size_t before = 0;
     for (const auto& mark : options_.marks) {
       if (mark.nodes() < before || mark.nodes() > tape_.size())
-        fail(ErrorKind::badArgument, "saveGraph: marks are given oldest first, and lie on the tape");
+        fail(ErrorKind::badArgument,
+             "saveGraph: marks are given oldest first, and lie on the tape");
       out.integer(mark.nodes() - before);
       before = mark.nodes();
     }
@@ -360,8 +361,7 @@ public:
     for (std::size_t r = 0; r < head_.records; ++r) readRecord();
     addLeaves(head_.nodes - next_);
     takeMarks();
-    if (head_.nodes != 0)
-      fromFileBytes(grads_, tape_.grads().subspan(base_, head_.nodes));
+    if (head_.nodes != 0) fromFileBytes(grads_, tape_.grads().subspan(base_, head_.nodes));
     readLabels();
     if (in_.left() != 0) in_.fail(std::to_string(in_.left()) + " bytes are left over");
     undo.forget();
@@ -417,9 +417,9 @@ private:
   }
   template <class Op> static std::span<const Form> formsOf() {
     static constexpr std::array all{Form::nodes, Form::nodeNumber, Form::numberNode};
-    const std::size_t n = op::is<op::Binary, Op>                                  ? 3
+    const std::size_t n = op::is<op::Binary, Op>                                 ? 3
                           : op::is<op::Reduction, Op> || op::is<op::Product, Op> ? 2
-                                                                                  : 1;
+                                                                                 : 1;
     return std::span(all).first(n);
   }
   static std::string quoted(Kind kind, std::string_view name) {
@@ -570,7 +570,8 @@ private:
       in_.fail("a block that can't be recorded");
     const auto frame = tape_.frame(record);
     const bool same = &frame.description.methods() == known.methods &&
-                      frame.count == block.results && known.parameters(frame) == block.parameters.size() &&
+                      frame.count == block.results &&
+                      known.parameters(frame) == block.parameters.size() &&
                       std::equal(block.parameters.begin(), block.parameters.end(),
                                  frame.description.parameters()) &&
                       frame.description.constants() == block.kept.size();

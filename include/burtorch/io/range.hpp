@@ -83,10 +83,16 @@ std::size_t nodesIn(std::size_t bytes, const Tape<T, O...>& tape, std::size_t fi
   std::string what = where.empty() ? std::string() : where.string() + ": ";
   what.append(std::to_string(bytes));
   if (bytes % each != 0)
-    what.append(" bytes are not a number of nodes of ").append(std::to_string(each)).append(" each");
+    what.append(" bytes are not a number of nodes of ")
+        .append(std::to_string(each))
+        .append(" each");
   else
-    what.append(" bytes are ").append(std::to_string(bytes / each)).append(" nodes; from ").append(
-        std::to_string(first)).append(" on the tape holds ").append(std::to_string(tape.size() - first));
+    what.append(" bytes are ")
+        .append(std::to_string(bytes / each))
+        .append(" nodes; from ")
+        .append(std::to_string(first))
+        .append(" on the tape holds ")
+        .append(std::to_string(tape.size() - first));
   fail(ErrorKind::badData, what);
 }
 
