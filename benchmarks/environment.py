@@ -84,11 +84,10 @@ def unpack(packages: list[str]) -> None:
         file.unlink()
 
 
-def debian_flags(include: str, library: str) -> list[str]:
-    """Return the compiler's flags for a library that was unpacked."""
-    folders = [str(path) for path in (DEBIAN / "usr" / "lib").glob("*-linux-gnu")]
-    paths = [flag for folder in folders for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
-    return [f"-I{DEBIAN / 'usr' / 'include' / include}", *paths, f"-l{library}"]
+def debian_flags(include: str, *libraries: str) -> list[str]:
+    """Return the compiler's flags for packages that were unpacked; libraries are static ones."""
+    folders = [f"-L{path}" for path in (DEBIAN / "usr" / "lib").glob("*-linux-gnu")]
+    return [f"-I{DEBIAN / 'usr' / 'include' / include}", *folders, *(f"-l:{x}" for x in libraries)]
 
 
 @functools.cache
