@@ -109,7 +109,7 @@ def run_all(options: argparse.Namespace, data: dict[str, Any]) -> None:
     done: dict[tuple[object, ...], runner.Result] = {}
     total, at = options.passes * sum(len(jobs) for jobs in chosen.values()), 0
     for name, jobs in chosen.items():
-        references: dict[str, runner.Result] = {}
+        references: dict[tuple[str, str], runner.Result] = {}
         first = len(data["results"])
         for i, job in enumerate(jobs * options.passes):
             at += 1
@@ -122,13 +122,13 @@ def run_all(options: argparse.Namespace, data: dict[str, Any]) -> None:
                 error = error or "no time left"
                 result = {"row": job.way.row, "case": job.case.title, "error": error}
             else:
-                result = run_one(job, options, references.get(job.case.title))
+                result = run_one(job, options, references.get((job.case.work, job.case.title)))
             best = done.get(job.key, result)
             if best.get("min", math.inf) > result.get("min", math.inf):
                 best = result
             done[job.key] = best
             if "error" not in best:
-                references.setdefault(job.case.title, best)
+                references.setdefault((job.case.work, job.case.title), best)
                 data["versions"].update(best.get("versions", {}))
             place = first + i % len(jobs)
             data["results"][place : place + 1] = [{"experiment": name, **best}]
@@ -140,7 +140,7 @@ def run_one(
     job: Job, options: argparse.Namespace, reference: runner.Result | None
 ) -> runner.Result:
     seconds = options.seconds or (0.5 if options.quick else 2.0)
-    rounds, limit = (5, 90) if options.quick else (9, 600)
+    rounds, limit = (5, 120) if options.quick else (9, 600)
     return runner.run(job, seconds, rounds, limit, reference)
 
 

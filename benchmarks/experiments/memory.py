@@ -30,5 +30,5 @@ def tables(results: list[Result]) -> list[Table]:
             lambda r: r["installed"] / 2**20 if r.get("installed") else None,
         ),
     ]
-    text = "Packages without what they depend on. Programs in C++ are one file."
+    text = "Packages and programs without the libraries that they depend on."
     return [Table("", columns, text, plot="bar")]

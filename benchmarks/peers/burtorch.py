@@ -3,7 +3,7 @@
 from benchmarks.registry import NOT_HERE, Loop, MissingError, Outputs, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, eager, files, model, summary
 
-PEER = Peer("burtorch")
+PEER = Peer("burtorch", pip=["burtorch"])
 PEER.program("C++ eager", "burtorch", "tiny", "small", "chain", argument="eager")
 for name, source in {
     "scratch": "burtorch",

@@ -12,7 +12,7 @@ def tiny(a, b):
 
 
 def small(a, b):
-    s, t = a + b > 0, b - a > 0
+    s, t = float(a + b > 0), float(b - a > 0)
     e = 3 * a + 4 * b + 3 - (12 * (a * b + b**3) + 4 * s * (a + b) + t * (b - a))
     f = e**2
     de = e - 20 / (f * e)
