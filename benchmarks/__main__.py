@@ -9,7 +9,6 @@ what is finished.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import json
 import math
@@ -17,7 +16,8 @@ import re
 import shutil
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Container
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,37 +55,46 @@ def say(text: str) -> None:
 
 def prepare(peers: list[Peer], jobs: list[Job]) -> dict[str, str]:
     """Install the peers while the own programs are compiled; return why some are missing."""
-    problems: dict[str, str] = {}
 
-    def install() -> None:
-        for peer in peers:
-            if not peer.is_own:
-                start = time.perf_counter()
-                try:
-                    environment.install(peer)
-                except (MissingError, environment.setup.SetupError) as error:
-                    problems[peer.name] = f"could not be installed: {error}"
-                say(
-                    f"installed {peer.name:<20} {time.perf_counter() - start:5.0f} s  {problems.get(peer.name, '')}"
+    def timed(what: str, name: str, function: Callable[..., object], *arguments: object) -> str:
+        start, problem = time.perf_counter(), ""
+        try:
+            function(*arguments)
+        except (MissingError, environment.setup.SetupError) as error:
+            problem = str(error) or "failed"
+        say(f"{what} {name:<20} {time.perf_counter() - start:5.0f} s  {problem}")
+        return problem
+
+    others = [peer for peer in peers if not peer.is_own]
+    programs = {job.way.program: job.way.peer for job in jobs if job.way.program is not None}
+    with ThreadPoolExecutor(1) as installing, ThreadPoolExecutor(1) as compiling:
+
+        def compile_those(is_own: bool, without: Container[str]) -> list[Future[str]]:
+            return [
+                compiling.submit(
+                    timed, "compiled ", program.source, environment.compile_program, program, peer
                 )
+                for program, peer in programs.items()
+                if program is not None and peer.is_own is is_own and peer.name not in without
+            ]
 
-    def compile_all(is_own: bool) -> None:
-        programs = {job.way.program: job.way.peer for job in jobs if job.way.peer.is_own is is_own}
-        for program, peer in programs.items():
-            if program is not None and peer.name not in problems:
-                start = time.perf_counter()
-                with contextlib.suppress(MissingError):  # said where it is run
-                    environment.compile_program(program, peer)
-                say(
-                    f"compiled  {program.source:<20} {time.perf_counter() - start:5.0f} s  {' '.join(program.flags)}"
+        try:
+            installed = {
+                peer.name: installing.submit(
+                    timed, "installed", peer.name, environment.install, peer
                 )
-
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(install), pool.submit(compile_all, True)]
-        for each in waiting:
-            each.result()
-    compile_all(False)
-    return problems
+                for peer in others
+            }
+            waiting = compile_those(True, ())
+            problems = {name: each.result() for name, each in installed.items() if each.result()}
+            waiting += compile_those(False, problems)
+            for each in waiting:
+                each.result()  # what does not compile is said where it is run
+        except BaseException:
+            for pool in (installing, compiling):
+                pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return {name: f"could not be installed: {problem}" for name, problem in problems.items()}
 
 
 def left_out(job: Job, jobs: list[Job]) -> bool:

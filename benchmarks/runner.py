@@ -66,9 +66,12 @@ def start(command: list[str], cores: int, timeout: float) -> Result:
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
 
-    variables = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(environment.ROOT)}
-    if cores > 1:
-        variables = {**os.environ, "PYTHONPATH": str(environment.ROOT)}
+    path = [str(environment.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path),
+        **(ONE_THREAD if cores == 1 else {}),
+    }
     before, energy, begin = children_cpu(), joules(), time.perf_counter()
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(
