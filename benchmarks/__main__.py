@@ -9,13 +9,15 @@ what is finished.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import json
+import math
+import re
 import shutil
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Container
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +40,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-peers", action="store_true", help="only this project's own rows")
     parser.add_argument("--quick", action="store_true", help="fewer cases, shorter: minutes")
     parser.add_argument("--minutes", type=float, help="start nothing new after so long (with --quick: 11)")  # fmt: skip
+    parser.add_argument("--passes", type=int, default=1, help="run every row so many times in turns, the best counts")  # fmt: skip
     parser.add_argument("--seconds", type=float, help="time each row for so long (2; with --quick: 0.5)")  # fmt: skip
     parser.add_argument("--check", action="store_true", help="fail if a ratio is above benchmarks/expected.toml")  # fmt: skip
     parser.add_argument("--out", type=Path, help="folder for the results")
@@ -52,37 +55,46 @@ def say(text: str) -> None:
 
 def prepare(peers: list[Peer], jobs: list[Job]) -> dict[str, str]:
     """Install the peers while the own programs are compiled; return why some are missing."""
-    problems: dict[str, str] = {}
 
-    def install() -> None:
-        for peer in peers:
-            if not peer.is_own:
-                start = time.perf_counter()
-                try:
-                    environment.install(peer)
-                except (MissingError, environment.setup.SetupError) as error:
-                    problems[peer.name] = f"could not be installed: {error}"
-                say(
-                    f"installed {peer.name:<20} {time.perf_counter() - start:5.0f} s  {problems.get(peer.name, '')}"
+    def timed(what: str, name: str, function: Callable[..., object], *arguments: object) -> str:
+        start, problem = time.perf_counter(), ""
+        try:
+            function(*arguments)
+        except (MissingError, environment.setup.SetupError) as error:
+            problem = str(error) or "failed"
+        say(f"{what} {name:<20} {time.perf_counter() - start:5.0f} s  {problem}")
+        return problem
+
+    others = [peer for peer in peers if not peer.is_own]
+    programs = {job.way.program: job.way.peer for job in jobs if job.way.program is not None}
+    with ThreadPoolExecutor(1) as installing, ThreadPoolExecutor(1) as compiling:
+
+        def compile_those(is_own: bool, without: Container[str]) -> list[Future[str]]:
+            return [
+                compiling.submit(
+                    timed, "compiled ", program.source, environment.compile_program, program, peer
                 )
+                for program, peer in programs.items()
+                if program is not None and peer.is_own is is_own and peer.name not in without
+            ]
 
-    def compile_all(is_own: bool) -> None:
-        programs = {job.way.program: job.way.peer for job in jobs if job.way.peer.is_own is is_own}
-        for program, peer in programs.items():
-            if program is not None and peer.name not in problems:
-                start = time.perf_counter()
-                with contextlib.suppress(MissingError):  # said where it is run
-                    environment.compile_program(program, peer)
-                say(
-                    f"compiled  {program.source:<20} {time.perf_counter() - start:5.0f} s  {' '.join(program.flags)}"
+        try:
+            installed = {
+                peer.name: installing.submit(
+                    timed, "installed", peer.name, environment.install, peer
                 )
-
-    with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(install), pool.submit(compile_all, True)]
-        for each in waiting:
-            each.result()
-    compile_all(False)
-    return problems
+                for peer in others
+            }
+            waiting = compile_those(True, ())
+            problems = {name: each.result() for name, each in installed.items() if each.result()}
+            waiting += compile_those(False, problems)
+            for each in waiting:
+                each.result()  # what does not compile is said where it is run
+        except BaseException:
+            for pool in (installing, compiling):
+                pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return {name: f"could not be installed: {problem}" for name, problem in problems.items()}
 
 
 def left_out(job: Job, jobs: list[Job]) -> bool:
@@ -103,32 +115,42 @@ def run_all(options: argparse.Namespace, data: dict[str, Any]) -> None:
         for name, module in registry.experiments(options.only).items()
     }
     problems = prepare(peers, [job for jobs in chosen.values() for job in jobs])
-    seconds = options.seconds or (0.5 if options.quick else 2.0)
     done: dict[tuple[object, ...], runner.Result] = {}
-    total, at = sum(len(jobs) for jobs in chosen.values()), 0
+    total, at = options.passes * sum(len(jobs) for jobs in chosen.values()), 0
     for name, jobs in chosen.items():
-        references: dict[str, runner.Result] = {}
-        for job in jobs:
+        references: dict[tuple[str, str], runner.Result] = {}
+        first = len(data["results"])
+        for i, job in enumerate(jobs * options.passes):
             at += 1
-            result: runner.Result = {"row": job.way.row, "case": job.case.title}
-            if job.way.peer.name in problems:
-                result["error"] = problems[job.way.peer.name]
-            elif options.quick and left_out(job, jobs):
-                result["error"] = LEFT_OUT
-            elif job.key in done:
+            error = problems.get(job.way.peer.name, "")
+            if options.quick and left_out(job, jobs):
+                error = error or LEFT_OUT
+            if i < len(jobs) and job.key in done:
                 result = done[job.key]
-            elif time.monotonic() > end:
-                result["error"] = "no time left"
+            elif error or time.monotonic() > end:
+                error = error or "no time left"
+                result = {"row": job.way.row, "case": job.case.title, "error": error}
             else:
-                rounds, limit = (5, 90) if options.quick else (9, 600)
-                result = runner.run(job, seconds, rounds, limit, references.get(job.case.title))
-            done[job.key] = result
-            if "error" not in result:
-                references.setdefault(job.case.title, result)
-                data["versions"].update(result.get("versions", {}))
-            data["results"].append({"experiment": name, **result})
+                result = run_one(job, options, references.get((job.case.work, job.case.title)))
+            best = done.get(job.key, result)
+            if best.get("min", math.inf) > result.get("min", math.inf):
+                best = result
+            done[job.key] = best
+            if "error" not in best:
+                references.setdefault((job.case.work, job.case.title), best)
+                data["versions"].update(best.get("versions", {}))
+            place = first + i % len(jobs)
+            data["results"][place : place + 1] = [{"experiment": name, **best}]
             shown = result.get("error") or f"{report.number(result['min'] * 1e6)} µs"
             say(f"[{at:>3}/{total}] {name:<9} {job.case.title:<12} {job.way.row:<42} {shown}")
+
+
+def run_one(
+    job: Job, options: argparse.Namespace, reference: runner.Result | None
+) -> runner.Result:
+    seconds = options.seconds or (0.5 if options.quick else 2.0)
+    rounds, limit = (5, 120) if options.quick else (9, 600)
+    return runner.run(job, seconds, rounds, limit, reference)
 
 
 def write(data: dict[str, Any], folder: Path, to_docs: bool) -> None:
@@ -158,6 +180,7 @@ def main(arguments: list[str] | None = None) -> int:
         data = json.loads(options.report.read_text(encoding="utf-8"))
     else:
         words = " ".join(sys.argv[1:] if arguments is None else arguments)
+        words = re.sub(r"--out[ =]\S+ ?", "", words)
         data = {
             "date": f"{now:%Y-%m-%d}",
             "command": f"python -m benchmarks {words}".strip(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,7 @@ import setup as setup  # noqa: E402
 
 def last_line(text: str) -> str:
     """Return the line that says most about a failure."""
+    text = re.sub(r"\w+://\S+", "…", text.replace(f"{ROOT}/", ""))  # no addresses, no local paths
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower() and "warning" not in line.lower()]
     return (errors[:1] or lines[-1:] or ["no message"])[0][:160]
@@ -82,11 +84,10 @@ def unpack(packages: list[str]) -> None:
         file.unlink()
 
 
-def debian_flags(include: str, library: str) -> list[str]:
-    """Return the compiler's flags for a library that was unpacked."""
-    folders = [str(path) for path in (DEBIAN / "usr" / "lib").glob("*-linux-gnu")]
-    paths = [flag for folder in folders for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
-    return [f"-I{DEBIAN / 'usr' / 'include' / include}", *paths, f"-l{library}"]
+def debian_flags(include: str, *libraries: str) -> list[str]:
+    """Return the compiler's flags for packages that were unpacked; libraries are static ones."""
+    folders = [f"-L{path}" for path in (DEBIAN / "usr" / "lib").glob("*-linux-gnu")]
+    return [f"-I{DEBIAN / 'usr' / 'include' / include}", *folders, *(f"-l:{x}" for x in libraries)]
 
 
 @functools.cache

@@ -8,12 +8,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Union
 
 from benchmarks import registry
 from benchmarks.runner import Result
 
 BASE = "burtorch C++ eager"
+Get = Callable[[Result], Union[float, str, None]]  # of a row's result; None: nothing to show
 
 
 def number(x: float | str) -> str:
@@ -29,7 +30,7 @@ def number(x: float | str) -> str:
 @dataclass(frozen=True)
 class Column:
     title: str
-    get: Callable[[Result], float | str | None]  # of a row's result; None: nothing to show
+    get: Get
     case: str = ""  # of several cases, the one that is shown
     relative_to: str = ""  # a row whose figure the others are divided by
     x: float = 0  # where a line plot has it

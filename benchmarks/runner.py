@@ -66,9 +66,12 @@ def start(command: list[str], cores: int, timeout: float) -> Result:
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
 
-    variables = {**os.environ, **ONE_THREAD, "PYTHONPATH": str(environment.ROOT)}
-    if cores > 1:
-        variables = {**os.environ, "PYTHONPATH": str(environment.ROOT)}
+    path = [str(environment.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path),
+        **(ONE_THREAD if cores == 1 else {}),
+    }
     before, energy, begin = children_cpu(), joules(), time.perf_counter()
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(
@@ -105,8 +108,8 @@ def differ(outputs: list[float], want: tuple[float, ...], tolerance: float) -> b
 
 def instructions(job: Job, parameters: dict[str, Any]) -> float | None:
     """Count instructions per gradient: the difference of two runs, so that starting does not count."""
-    is_light = job.way.program is not None and not job.way.peer.pip  # LibTorch would take minutes
-    if not is_light or shutil.which("valgrind") is None:
+    is_light = job.way.peer.is_own or job.way.peer.debian  # LibTorch would take minutes
+    if job.way.program is None or not is_light or shutil.which("valgrind") is None:
         return None
     counts, totals = (200, 1200), []
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]

@@ -68,10 +68,9 @@ def memory() -> dict[str, int]:
     return kilobytes
 
 
-def installed_bytes(names: list[str]) -> int:
-    """Return the size of the packages' own files."""
-    files = [file for name in names for file in metadata.files(name) or []]
-    paths = [Path(str(file.locate())) for file in files]
+def installed_bytes(package: str) -> int:
+    """Return the size of a package's own files."""
+    paths = [Path(str(file.locate())) for file in metadata.files(package) or []]
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
@@ -88,7 +87,7 @@ def main(name: str, way_name: str, work: str, text: str) -> None:
     else:
         result.update(memory())
         if not parameters.get("seconds"):
-            result["installed"] = installed_bytes(packages)
+            result["installed"] = installed_bytes(packages[0])
     result["versions"] = {package: version(package) for package in packages}
     print(json.dumps(result))
 

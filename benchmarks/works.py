@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from benchmarks.registry import Loop, Outputs
 
 INPUTS = {"tiny": (-41.0, 2.0), "small": (-4.0, 2.0)}
 WANT = {
@@ -34,6 +37,33 @@ def small(a: Any, b: Any, relu: Any) -> Any:
 
 
 GRAPHS = {"tiny": tiny, "small": small}
+
+
+def eager(work: str, value: Any, relu: Any) -> Loop:
+    """Return the loop over Values that are made anew for each gradient."""
+    graph, (x, y) = GRAPHS[work], INPUTS[work]
+
+    def loop(count: int) -> tuple[float, ...]:
+        for _ in range(count):
+            a, b = value(x), value(y)
+            g = graph(a, b, relu)
+            g.backward()
+        return g.data, a.grad, b.grad
+
+    return loop
+
+
+def files(work: str, save: Callable[[], object], load: Callable[[], Any]) -> Loop:
+    """Return the loop over one of two functions; the numbers are compared as they come back."""
+    save()
+    step = save if work == "save" else load
+
+    def loop(count: int) -> Outputs:
+        for _ in range(count):
+            step()
+        return lambda: list(load())
+
+    return loop
 
 
 def numbers(count: int, seed: int) -> Any:

@@ -311,3 +311,22 @@ def test_docs_are_the_report_with_pictures_in_a_folder(
     assert text.startswith("<!-- docs/benchmarks.md — ")
     assert "](benchmarks/tiny-0.svg)" in text
     assert (tmp_path / "docs" / "benchmarks" / "tiny-0.svg").is_file()
+
+
+def test_of_several_passes_the_best_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    order: list[str] = []
+
+    def measured(job: Job, *rest: object) -> runner.Result:
+        is_better = (job.way.row in order) != (job.way.name == "C++ eager")
+        order.append(job.way.row)
+        figures = {"min": 1.0 if is_better else 2.0, "median": 9.0, "VmHWM": 1024, "private": 1024}
+        return {"row": job.way.row, "case": job.case.title, **figures}
+
+    monkeypatch.setattr(environment, "compile_program", lambda program, peer: Path("program"))
+    monkeypatch.setattr(runner, "run", measured)
+    monkeypatch.setattr(report, "plots", lambda data, folder: [])
+    command.main(["--only", "tiny", "--no-peers", "--passes", "2", "--out", str(tmp_path)])
+    results = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["results"]
+    rows = [r["row"] for r in results]
+    assert order == rows * 2
+    assert {r["min"] for r in results} == {1.0}

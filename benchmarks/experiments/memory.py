@@ -13,12 +13,10 @@ TITLE = "Memory and start: a process with one gradient of the small graph"
 def jobs(peers: list[Peer], quick: bool) -> list[Job]:
     case = Case("small", "once", want=small.CASE.want)
     found = cross(peers, [case], only_once=True)
-    seen: set[str] = set()  # a library is loaded once, whatever the way
-    return [
-        job
-        for job in found
-        if job.way.peer.is_own or not (job.way.peer.name in seen or seen.add(job.way.peer.name))  # type: ignore[func-returns-value]
-    ]
+    first = {
+        job.way.peer.name: job for job in reversed(found)
+    }  # a library is loaded whatever the way
+    return [job for job in found if job.way.peer.is_own or job is first[job.way.peer.name]]
 
 
 def tables(results: list[Result]) -> list[Table]:
@@ -32,5 +30,5 @@ def tables(results: list[Result]) -> list[Table]:
             lambda r: r["installed"] / 2**20 if r.get("installed") else None,
         ),
     ]
-    text = "Packages without what they depend on. Programs in C++ are one file."
+    text = "Packages and programs without the libraries that they depend on."
     return [Table("", columns, text, plot="bar")]

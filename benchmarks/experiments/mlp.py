@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.registry import Case, Job, Peer, cross
-from benchmarks.report import Column, Table, megabytes, per_gradient
+from benchmarks.report import Column, Get, Table, megabytes, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "CharMLP, FP32"
@@ -31,9 +31,9 @@ def tables(results: list[Result]) -> list[Table]:
     there = {r["case"] for r in results}
     found = []
 
-    def add(title: str, text: str, template: str, get: object, plot: str = "") -> None:
+    def add(title: str, text: str, template: str, get: Get, plot: str = "") -> None:
         columns = [
-            Column(f"e={e} ({COUNTS[e]:,})".replace(",", " "), get, template.format(e), x=COUNTS[e])  # type: ignore[arg-type]
+            Column(f"e={e} ({COUNTS[e]:,})".replace(",", " "), get, template.format(e), x=COUNTS[e])
             for e in SIZES
             if template.format(e) in there
         ]

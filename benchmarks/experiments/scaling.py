@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from benchmarks.registry import Case, Job, Peer, cross
-from benchmarks.report import Column, Table, megabytes, per_gradient
+from benchmarks.report import Column, Get, Table, megabytes, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "Scaling"
@@ -42,9 +42,9 @@ def exponent(points: list[tuple[float, float]]) -> float:
 def tables(results: list[Result]) -> list[Table]:
     there = {r["case"] for r in results}
 
-    def columns(template: str, xs: tuple[int, ...], get: Callable[[int], object]) -> list[Column]:
+    def columns(template: str, xs: tuple[int, ...], get: Callable[[int], Get]) -> list[Column]:
         return [
-            Column(template.format(x), get(x), template.format(x), x=x)  # type: ignore[arg-type]
+            Column(template.format(x), get(x), template.format(x), x=x)
             for x in xs
             if template.format(x) in there
         ]

@@ -40,7 +40,8 @@ def table(iterations: int, paper: dict[str, str], paper_title: str) -> Table:
         Column("resident MB, peak", lambda r: r["VmHWM"] / 1024 if "VmHWM" in r else None),
         Column("private MB", lambda r: r["private"] / 1024 if "private" in r else None),
     ]
-    return Table("", columns, plot="bar")
+    text = "Instructions are counted by callgrind where it is installed, of programs in C++."
+    return Table("", columns, text, plot="bar")
 
 
 def tables(results: list[Result]) -> list[Table]:

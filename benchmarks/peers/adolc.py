@@ -5,8 +5,8 @@ from benchmarks.registry import Peer
 
 PEER = Peer(
     "ADOL-C",
-    debian=["libadolc-dev", "libadolc2", "libcolpack0v5"],
-    libraries=lambda: debian_flags("", "adolc"),
+    debian=["libadolc-dev", "libcolpack-dev"],
+    libraries=lambda: [*debian_flags("", "libadolc.a", "libColPack.a"), "-fopenmp"],
 )
 PEER.program("C++ eager", "adolc", "tiny", "small", argument="eager")
 PEER.program("C++ recorded once", "adolc", "tiny", "small", argument="recorded once")

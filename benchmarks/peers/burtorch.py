@@ -1,9 +1,9 @@
 # benchmarks/peers/burtorch.py — this project: its ways from C++ and from Python
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import NOT_HERE, Loop, MissingError, Outputs, Parameters, Peer
-from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, model, summary
+from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, eager, files, model, summary
 
-PEER = Peer("burtorch")
+PEER = Peer("burtorch", pip=["burtorch"])
 PEER.program("C++ eager", "burtorch", "tiny", "small", "chain", argument="eager")
 for name, source in {
     "scratch": "burtorch",
@@ -18,19 +18,10 @@ PEER.program("C++", "burtorch_files", "save", "load")
 
 
 @PEER.offers("Python eager", "tiny", "small")
-def eager(work: str, parameters: Parameters) -> Loop:
+def values(work: str, parameters: Parameters) -> Loop:
     import burtorch as bt
 
-    graph, (x, y) = GRAPHS[work], INPUTS[work]
-
-    def loop(count: int) -> tuple[float, ...]:
-        for _ in range(count):
-            a, b = bt.Value(x), bt.Value(y)
-            g = graph(a, b, bt.relu)
-            g.backward()
-        return g.data, a.grad, b.grad
-
-    return loop
+    return eager(work, bt.Value, bt.relu)
 
 
 def compiled(work: str, backend: str):
@@ -114,19 +105,17 @@ def models(work: str, parameters: Parameters) -> Loop:
 
 
 @PEER.offers("Python", "save", "load")
-def files(work: str, parameters: Parameters) -> Loop:
+def raw_files(work: str, parameters: Parameters) -> Loop:
     import burtorch as bt
 
     if not hasattr(bt.Tape, "save"):
         raise MissingError(NOT_HERE)
-    tape, path = bt.Tape(capacity=len(ACTIVATIONS)), parameters["path"]
+    tape, path = bt.Tape(), parameters["path"]
     with tape:
         values = [bt.Value(x) for x in ACTIVATIONS]
-    tape.save(path)
 
-    def loop(count: int) -> list[float]:
-        for _ in range(count):
-            tape.save(path) if work == "save" else tape.load(path)
-        return [value.data for value in values]
+    def load():
+        tape.load(path)
+        return (value.data for value in values)
 
-    return loop
+    return files(work, lambda: tape.save(path), load)

@@ -1,7 +1,7 @@
 # benchmarks/peers/numpy.py — NumPy: derivatives by hand on its scalars, and its raw files
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import Loop, Parameters, Peer
-from benchmarks.works import ACTIVATIONS, INPUTS
+from benchmarks.works import ACTIVATIONS, INPUTS, files
 
 PEER = Peer("NumPy", pip=["numpy"])
 
@@ -12,7 +12,7 @@ def tiny(a, b):
 
 
 def small(a, b):
-    s, t = a + b > 0, b - a > 0
+    s, t = float(a + b > 0), float(b - a > 0)
     e = 3 * a + 4 * b + 3 - (12 * (a * b + b**3) + 4 * s * (a + b) + t * (b - a))
     f = e**2
     de = e - 20 / (f * e)
@@ -34,19 +34,8 @@ def by_hand(work: str, parameters: Parameters) -> Loop:
 
 
 @PEER.offers("tofile, fromfile", "save", "load")
-def files(work: str, parameters: Parameters) -> Loop:
+def raw_files(work: str, parameters: Parameters) -> Loop:
     import numpy as np
 
     values, path = np.array(ACTIVATIONS), parameters["path"]
-    values.tofile(path)
-
-    def loop(count: int) -> list[float]:
-        result = values
-        for _ in range(count):
-            if work == "save":
-                values.tofile(path)
-            else:
-                result = np.fromfile(path)
-        return list(result)
-
-    return loop
+    return files(work, lambda: values.tofile(path), lambda: np.fromfile(path))

@@ -5,7 +5,7 @@ from benchmarks.registry import Peer
 
 PEER = Peer(
     "Sacado",
-    debian=["libtrilinos-sacado-dev", "libtrilinos-sacado-13.2"],
-    libraries=lambda: debian_flags("trilinos", "trilinos_sacado"),
+    debian=["libtrilinos-sacado-dev"],
+    libraries=lambda: debian_flags("trilinos"),
 )
 PEER.program("C++ eager", "sacado", "tiny", "small", argument="eager")

@@ -1,7 +1,7 @@
 # benchmarks/peers/tensorflow.py — TensorFlow: eager, tf.function, serialized tensors
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import Loop, Parameters, Peer
-from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS
+from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, files
 
 PEER = Peer("TensorFlow", pip=["tensorflow-cpu"])
 
@@ -42,19 +42,12 @@ PEER.offers("tf.function", "tiny", "small")(way(True))
 
 
 @PEER.offers("serialize_tensor", "save", "load")
-def files(work: str, parameters: Parameters) -> Loop:
+def tensor_files(work: str, parameters: Parameters) -> Loop:
     import tensorflow as tf
 
     values, path = tf.constant(ACTIVATIONS, tf.float64), parameters["path"]
-    tf.io.write_file(path, tf.io.serialize_tensor(values))
-
-    def loop(count: int) -> list[float]:
-        result = values
-        for _ in range(count):
-            if work == "save":
-                tf.io.write_file(path, tf.io.serialize_tensor(values))
-            else:
-                result = tf.io.parse_tensor(tf.io.read_file(path), tf.float64)
-        return list(result.numpy())
-
-    return loop
+    return files(
+        work,
+        lambda: tf.io.write_file(path, tf.io.serialize_tensor(values)),
+        lambda: tf.io.parse_tensor(tf.io.read_file(path), tf.float64),
+    )

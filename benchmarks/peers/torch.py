@@ -1,7 +1,7 @@
 # benchmarks/peers/torch.py — PyTorch: eager, torch.compile, TorchScript
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
-from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, model, summary
+from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, files, model, summary
 
 PEER = Peer("PyTorch", pip=["torch==2.13.0", "numpy"])
 
@@ -89,22 +89,13 @@ PEER.offers("TorchScript", *WORKS, tolerance=1e-4)(way(scripted))
 
 
 @PEER.offers("torch.save", "save", "load")
-def files(work: str, parameters: Parameters) -> Loop:
+def torch_files(work: str, parameters: Parameters) -> Loop:
     import torch
 
     values, path = torch.tensor(ACTIVATIONS, dtype=torch.float64), parameters["path"]
-    torch.save(values, path)
-
-    def loop(count: int) -> list[float]:
-        result = values
-        for _ in range(count):
-            if work == "save":
-                torch.save(values, path)
-            else:
-                result = torch.load(path, weights_only=True)
-        return result.tolist()
-
-    return loop
+    return files(
+        work, lambda: torch.save(values, path), lambda: torch.load(path, weights_only=True)
+    )
 
 
 @PEER.offers("NumPy's bytes", "save", "load")
@@ -113,17 +104,8 @@ def raw_files(work: str, parameters: Parameters) -> Loop:
     import torch
 
     values, path = torch.tensor(ACTIVATIONS, dtype=torch.float64), parameters["path"]
-    values.numpy().tofile(path)
-
-    def loop(count: int) -> list[float]:
-        result = values
-        for _ in range(count):
-            if work == "save":
-                with open(path, "wb") as file:
-                    file.write(values.numpy().tobytes())
-            else:
-                with open(path, "rb") as file:
-                    result = torch.from_numpy(np.frombuffer(file.read()).copy())
-        return result.tolist()
-
-    return loop
+    return files(
+        work,
+        lambda: values.numpy().tofile(path),
+        lambda: torch.from_numpy(np.fromfile(path)),
+    )
