@@ -24,7 +24,7 @@ demo: package ## gradients of the paper's graphs, checked and timed; then its GP
 
 test: package ## run all tests; ARGS="-k install" selects some
 	@$(PYTHON) scripts/setup.py --clang
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compiles for this machine, ARGS="exp tanh" selects some
 	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/slow.log || { cat build/slow.log; exit 1; }

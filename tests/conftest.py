@@ -71,7 +71,8 @@ def run_command(
     return done.stdout
 
 
-# Files whose tests share something slow to build go to one worker each, and first.
+# What takes longest to build is begun first: workers take file after file, and in test_cpp.py class
+# after class.
 SLOW_FILES = ["test_cpp.py", "test_packaging.py", "test_install.py"]
 
 
@@ -80,9 +81,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         name = item.path.name
         return SLOW_FILES.index(name) if name in SLOW_FILES else len(SLOW_FILES)
 
-    for item in items:
-        if not any(item.iter_markers("xdist_group")):
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
     items.sort(key=place)
 
 

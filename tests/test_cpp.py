@@ -38,21 +38,22 @@ LANES = ["lanes.plain_array"]
 if platform.machine() in {"x86_64", "AMD64"}:
     LANES += ["lanes.x86_64_v3", "lanes.x86_64_v4"]
 
-# (preset, name of a CTest entry), the longest builds first
 PRESETS = ("release", "asan", "debug", "clang", "tsan")
-ENTRIES = [(preset, f"unit.{name}") for preset in PRESETS for name in units(preset)]
-ENTRIES += [
-    (preset, entry)
-    for preset in ("debug", "clang")
-    for entry in [*(f"switches.{name}" for name in SWITCHES), "two_units", *LANES]
-    if preset == "debug" or entry not in {"lanes.plain_array", "lanes.x86_64_v4"}
-]
-ENTRIES.sort(key=lambda entry: PRESETS.index(entry[0]))
 
 
-def in_one_worker(preset: str, *values: str) -> object:
-    """Return a parameter set for the worker that builds the preset."""
-    return pytest.param(*values, marks=pytest.mark.xdist_group(preset))
+def entries(preset: str) -> list[str]:
+    """Return the names of the CTest entries to run."""
+    found = [f"unit.{name}" for name in units(preset)]
+    if preset in {"debug", "clang"}:
+        found += [*(f"switches.{name}" for name in SWITCHES), "two_units"]
+        found += LANES if preset == "debug" else LANES[1:2]
+    return found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "entry" in metafunc.fixturenames:
+        assert metafunc.cls is not None
+        metafunc.parametrize("entry", entries(metafunc.cls.preset))
 
 
 def fixed_addresses() -> list[str]:
@@ -64,48 +65,64 @@ def fixed_addresses() -> list[str]:
         return []
 
 
-@pytest.mark.parametrize(
-    ("preset", "entry"), [in_one_worker(preset, preset, entry) for preset, entry in ENTRIES]
-)
-def test_entry(preset: str, entry: str, build: Build, ctest: str, run: Run) -> None:
-    folder = build(preset)
-    pattern = "^" + entry.replace(".", "[.]") + "$"
-    prefix = fixed_addresses() if preset == "tsan" else []
-    run([*prefix, ctest, "--output-on-failure", "--no-tests=error", "-R", pattern], cwd=folder)
-
-
 def test_every_unit_is_run_by_some_preset() -> None:
     assert {name for preset in PRESETS for name in units(preset)} == set(UNITS)
 
 
-@pytest.mark.xdist_group("debug")
-def test_no_entry_is_forgotten(build: Build, ctest: str, run: Run) -> None:
-    listing = json.loads(run([ctest, "--show-only=json-v1"], cwd=build("debug")))
-    assert {test["name"] for test in listing["tests"]} == {
-        entry for preset, entry in ENTRIES if preset == "debug"
-    }
+class Entries:
+    """A class for each preset: its tests run in one worker, which builds the preset once."""
 
+    preset = ""
 
-@pytest.mark.xdist_group("debug")
-def test_every_header_compiles_alone(build: Build) -> None:
-    objects = build("debug") / "cpp_tests" / "headers" / "CMakeFiles" / "burtorch_headers_alone.dir"
-    headers = [*(ROOT / "include").rglob("*.hpp"), *(ROOT / "include").rglob("*.h")]
-    assert len(list(objects.rglob("*.o"))) == len(headers)
+    def test_entry(self, entry: str, build: Build, ctest: str, run: Run) -> None:
+        folder = build(self.preset)
+        pattern = "^" + entry.replace(".", "[.]") + "$"
+        prefix = fixed_addresses() if self.preset == "tsan" else []
+        run([*prefix, ctest, "--output-on-failure", "--no-tests=error", "-R", pattern], cwd=folder)
 
 
 # These print the same in C++ and in Python, number for number.
 TWINS = {"char_mlp", "gpt", "logistic_regression", "two_moons"}
 
 
-def example_names() -> list[str]:
-    return sorted(path.stem for path in (ROOT / "examples").glob("*.cpp"))
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.cpp"))
 
 
-@pytest.mark.parametrize("name", [in_one_worker("release", name) for name in example_names()])
-def test_example_runs(name: str, build: Build, run: Run, tmp_path: Path) -> None:
-    program = build("release") / "examples" / f"burtorch_{name}"
-    printed = run([program], cwd=tmp_path)
-    assert printed.strip(), "an example should show something"
-    if name in TWINS:
-        twin = ROOT / "tests" / "data" / "examples" / f"{name}.txt"
-        assert printed == twin.read_text(encoding="utf-8")
+class TestRelease(Entries):
+    preset = "release"
+
+    @pytest.mark.parametrize("name", EXAMPLES)
+    def test_example_runs(self, name: str, build: Build, run: Run, tmp_path: Path) -> None:
+        program = build("release") / "examples" / f"burtorch_{name}"
+        printed = run([program], cwd=tmp_path)
+        assert printed.strip(), "an example should show something"
+        if name in TWINS:
+            twin = ROOT / "tests" / "data" / "examples" / f"{name}.txt"
+            assert printed == twin.read_text(encoding="utf-8")
+
+
+class TestAsan(Entries):
+    preset = "asan"
+
+
+class TestDebug(Entries):
+    preset = "debug"
+
+    def test_no_entry_is_forgotten(self, build: Build, ctest: str, run: Run) -> None:
+        listing = json.loads(run([ctest, "--show-only=json-v1"], cwd=build("debug")))
+        assert {test["name"] for test in listing["tests"]} == set(entries("debug"))
+
+    def test_every_header_compiles_alone(self, build: Build) -> None:
+        alone = (
+            build("debug") / "cpp_tests" / "headers" / "CMakeFiles" / "burtorch_headers_alone.dir"
+        )
+        headers = [*(ROOT / "include").rglob("*.hpp"), *(ROOT / "include").rglob("*.h")]
+        assert len(list(alone.rglob("*.o"))) == len(headers)
+
+
+class TestClang(Entries):
+    preset = "clang"
+
+
+class TestTsan(Entries):
+    preset = "tsan"
