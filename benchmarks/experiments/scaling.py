@@ -66,10 +66,10 @@ def tables(results: list[Result]) -> list[Table]:
 def notes(results: list[Result]) -> list[str]:
     """Return the exponents of growth: 1 is linear, 0 is flat."""
     lines = []
-    for prefix, key, what in (
-        ("n=", "min", "time by nodes"),
-        ("batch ", "min", "time by batch"),
-        ("batch ", "VmHWM", "peak memory by batch"),
+    for prefix, key, least, what in (
+        ("n=", "min", 1000, "time by nodes, from 1 000 on"),
+        ("batch ", "min", MICRO, f"time by batch, from {MICRO} on"),
+        ("batch ", "VmHWM", MICRO, f"peak memory by batch, from {MICRO} on"),
     ):
         for row in dict.fromkeys(r["row"] for r in results):
             points = [
@@ -77,6 +77,7 @@ def notes(results: list[Result]) -> list[str]:
                 for r in results
                 if r["row"] == row and r["case"].startswith(prefix) and key in r
             ]
+            points = [point for point in points if point[0] >= least]
             if len(points) > 1:
                 lines.append(f"{row}, {what}: grows with exponent {exponent(points):.2f}")
     return lines
