@@ -3,7 +3,6 @@
 #include "io_support.hpp"
 
 #include <burtorch/io/graph.hpp>
-#include <burtorch/io/scalars.hpp>
 
 #include <cmath>
 #include <cstdlib>
@@ -104,8 +103,9 @@ TEST_CASE("a graph that is loaded is the graph that was saved, whatever counts i
   const auto root = build(tape);
   backward(root);
   const auto saved = saveGraph(tape);
-  const auto check = [&]<class Index>(Index) {
-    Tape<double, Index> other;
+  Tape<double, std::uint8_t> narrow;
+  Tape<double> same;
+  const auto check = [&](auto& other) {
     const auto loaded = loadGraph(other, Bytes(saved));
     CHECK(loaded.first == 0);
     CHECK(loaded.count == tape.size());
@@ -125,8 +125,8 @@ TEST_CASE("a graph that is loaded is the graph that was saved, whatever counts i
     CHECK(other.label(tape.size() - 1) == "Wurzel √");
     CHECK(saveGraph(other) == saved);
   };
-  check(std::uint8_t{});
-  check(std::uint64_t{});
+  check(narrow);
+  check(same);
 }
 
 TEST_CASE("a loaded graph has gradients of its own, beside what was on the tape") {
@@ -161,7 +161,6 @@ TEST_CASE("graphs of other scalars, and numbers that are no ordinary ones") {
     CHECK(saveGraph(other) == saved);
   };
   check(float{}, 1.5f, -0.0f, std::nanf("7"), HUGE_VALF, 1e-44f);
-  check(float16{}, 1.5, -0.0, 6e-8);
   Tape<float> tape;
   const auto saved = saveGraph(tape);
   Tape<double> other;
