@@ -3,6 +3,7 @@
 #include "io_support.hpp"
 
 #include <burtorch/io/graph.hpp>
+#include <burtorch/replay.hpp>
 
 #include <cmath>
 #include <cstdlib>
@@ -145,6 +146,23 @@ TEST_CASE("a loaded graph has gradients of its own, beside what was on the tape"
   }
   CHECK(x.gradCopy() == 0.0);
   CHECK(other.label(1) == "a");
+}
+
+TEST_CASE("a stored recording can be run") {
+  Tape<double> tape, loaded;
+  const auto root = build(tape);
+  loadGraph(loaded, Bytes(saveGraph(tape)));
+  const auto at = [&](std::size_t node) { return Value<double>::at(loaded, node); };
+  const Recording<double> f({at(0), at(1)}, at(loaded.size() - 1));
+  auto workspace = f.workspace();
+  Value<double>::at(tape, 0).setData(-2.5);
+  Value<double>::at(tape, 1).setData(1.25);
+  const Recording<double> g({Value<double>::at(tape, 0), Value<double>::at(tape, 1)}, root);
+  auto other = g.workspace();
+  std::array<double, 2> x{0.5, -1.5}, mine{}, its{};
+  CHECK(f.valueAndGradient(workspace, x, mine) == g.valueAndGradient(other, x, its));
+  CHECK(mine == its);
+  CHECK(f.inputName(0) == "a");
 }
 
 TEST_CASE("graphs of other scalars, and numbers that are no ordinary ones") {
