@@ -29,13 +29,9 @@
 
 BURTORCH_BEGIN_NAMESPACE
 
-enum class Parts : unsigned { values = 1, gradients = 2, both = 3 };
+enum class Parts { values, gradients, both };
 
 namespace detail {
-
-constexpr bool has(Parts all, Parts one) {
-  return (static_cast<unsigned>(all) & static_cast<unsigned>(one)) != 0;
-}
 
 template <Parts parts, class T>
 constexpr std::size_t bytesPerNode = sizeof(T) * (parts == Parts::both ? 2 : 1);
