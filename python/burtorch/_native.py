@@ -25,9 +25,10 @@ from pathlib import Path
 __all__ = ["CompilerError", "cache_folder", "compiler", "load"]
 
 # Value-safe: no fused operations where the program has none, no reordering. Nobody reads errno or
-# floating-point traps here, and without them conditional expressions become vector instructions.
+# floating-point traps here; without them, and without jump threading, which splits the paths after equal
+# conditions, conditional expressions become vector instructions.
 FLAGS = ["-std=c99", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno"]
-FLAGS += ["-fno-trapping-math", "-w"]
+FLAGS += ["-fno-trapping-math", "-fno-thread-jumps", "-w"]
 NATIVE = ["-march=native"]
 
 
