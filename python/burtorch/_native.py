@@ -10,7 +10,6 @@ do this at once. Nothing is loaded that another user could have written.
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import os
 import platform
@@ -51,15 +50,14 @@ def _is_private(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-@functools.cache
+_temporary: list[tempfile.TemporaryDirectory[str]] = []  # at most one, as long as the process lives
+
+
 def _temporary_folder() -> Path:
     """Return a folder of this process, for when the cache can't be trusted or written."""
-    folder = tempfile.TemporaryDirectory(prefix="burtorch-")
-    _kept.append(folder)
-    return Path(folder.name)
-
-
-_kept: list[object] = []  # lives as long as the process
+    if not _temporary:
+        _temporary.append(tempfile.TemporaryDirectory(prefix="burtorch-"))
+    return Path(_temporary[0].name)
 
 
 def cache_folder() -> Path:
@@ -79,7 +77,6 @@ def cache_folder() -> Path:
     return folder if usable else _temporary_folder()
 
 
-@functools.cache
 def _processor() -> str:
     """Describe what -march=native stands for here."""
     text = platform.machine()
