@@ -402,7 +402,7 @@ PyTypeObject boundType = [] {
   t.tp_dealloc = deallocateBound;
   t.tp_vectorcall_offset = offsetof(PyBound, call);
   t.tp_call = PyVectorcall_Call;
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
   t.tp_doc = "run(): read the bound x, write value and gradient into the bound out.";
   return t;
 }();

@@ -17,8 +17,8 @@ from ._core import Tape, Value, _compile, current_tape
 
 __all__ = ["Compiled", "Minimum", "compile"]
 
-# Beyond this many operations a C compiler takes longer than it saves.
-_MOST_NATIVE = 20_000
+# Up to this many operations a C compiler takes about a second; with backend="native" there is no limit.
+_MOST_NATIVE = 1000
 
 _Structure = Any  # "number", ("array", shape), ("tuple" | "list", parts), ("dict", keys, parts)
 
@@ -456,7 +456,8 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     dynamic=True, where f is recorded again for each way it goes.
 
     backend "native" writes C, compiles it with the system's compiler and keeps it in a cache;
-    "replay" walks over the recording; "auto" takes the first where it can.
+    "replay" walks over the recording; "auto" takes the first where it can and where compiling does not
+    take long.
 
     >>> c = compile(lambda x: x[0] * x[1], backend="replay")
     >>> c([3.0, 4.0])
