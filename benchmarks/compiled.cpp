@@ -69,9 +69,9 @@ void race(const char* title, double a, double b, Gradient (*byHand)(double, doub
   };
   const auto replay = [](double x, double y) {
     const std::array at{x, y};
-    std::array<double, 2> g;
-    const double value = recording.valueAndGradient(workspace, at, g);
-    return Gradient{value, g[0], g[1]};
+    Gradient g;
+    g.value = recording.valueAndGradient(workspace, at, &g.a); // a and b are neighbours
+    return g;
   };
   const auto program = [](double x, double y) {
     const std::array at{x, y};

@@ -87,6 +87,7 @@ def race(contenders: dict[str, tuple[Callable[[], Any], int, int]]) -> dict[str,
 def measure(graph: Callable[..., Any], xla: float) -> None:
     x, out, grad = np.array([-4.0, 2.0]), np.empty(3), np.empty(2)
     rows = np.random.default_rng(0).normal(size=(SAMPLES, 2))
+    room = np.empty(SAMPLES), np.empty((SAMPLES, 2))
     native, replay = bt.compile(graph), bt.compile(graph, backend="replay")
     native.value_and_grad(x), replay.value_and_grad(x)
     contenders: dict[str, tuple[Callable[[], Any], int, int]] = {
@@ -102,9 +103,14 @@ def measure(graph: Callable[..., Any], xla: float) -> None:
         "native: value_and_grad(x)": (lambda: native.value_and_grad(x), 20000, 1),
         "replay: value_and_grad(x)": (lambda: replay.value_and_grad(x), 20000, 1),
         "native: c(x)": (lambda: native(x), 5000, 1),
-        "native: batch, per sample": (lambda: native.batch(rows), 3, SAMPLES),
-        "native: batch on 2 threads": (lambda: native.batch(rows, threads=2), 3, SAMPLES),
-        "replay: batch, per sample": (lambda: replay.batch(rows), 1, SAMPLES),
+        "native: batch, per sample": (lambda: native.batch(rows, out=room), 3, SAMPLES),
+        "native: batch into new arrays": (lambda: native.batch(rows), 3, SAMPLES),
+        "native: batch on 2 threads": (
+            lambda: native.batch(rows, threads=2, out=room),
+            3,
+            SAMPLES,
+        ),
+        "replay: batch, per sample": (lambda: replay.batch(rows, out=room), 1, SAMPLES),
     }
     peer = np.empty(3)
     if casadi is not None:

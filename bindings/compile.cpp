@@ -402,7 +402,7 @@ PyTypeObject boundType = [] {
   t.tp_dealloc = deallocateBound;
   t.tp_vectorcall_offset = offsetof(PyBound, call);
   t.tp_call = PyVectorcall_Call;
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
   t.tp_doc = "run(): read the bound x, write value and gradient into the bound out.";
   return t;
 }();
@@ -475,12 +475,14 @@ py::object hvp(Function& f, const Array& x, const Array& v) {
   return py::make_tuple(valueAndSlope[0], product);
 }
 
-// Values, gradients, and the first row that would branch differently (n if there is none).
-py::tuple batch(const Function& f, const Array& x, std::size_t threads) {
-  if (x.ndim() != 2 || static_cast<std::size_t>(x.shape(1)) != f.inputs())
-    throw py::value_error("batch takes an array of shape (n, " + std::to_string(f.inputs()) + ")");
+// Values and gradients are written into arrays of the right shapes. Returns the first row that would branch
+// differently, n if there is none.
+std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
+                  py::array_t<double> grads, std::size_t threads) {
   const auto n = static_cast<std::size_t>(x.shape(0));
-  Array values = vector(n), grads({x.shape(0), x.shape(1)});
+  if (static_cast<std::size_t>(x.size()) != n * f.inputs() || x.size() != grads.size() ||
+      static_cast<std::size_t>(values.size()) != n)
+    throw py::value_error("batch takes an array of shape (n, " + std::to_string(f.inputs()) + ")");
   const double* const from = x.data();
   double *const v = values.mutable_data(), *const g = grads.mutable_data();
   threads = std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(n / 64, 1));
@@ -495,10 +497,9 @@ py::tuple batch(const Function& f, const Array& x, std::size_t threads) {
     part(0);
     for (auto& helper : helpers) helper.join();
   }
-  std::size_t stopped = n;
-  for (std::size_t k = threads; k-- != 0;)
-    if (ends[k] != n * (k + 1) / threads) stopped = ends[k];
-  return py::make_tuple(values, grads, stopped);
+  for (std::size_t k = 0; k < threads; ++k)
+    if (ends[k] != n * (k + 1) / threads) return ends[k];
+  return n;
 }
 
 bt::optim::Method methodNamed(const std::string& name) {
@@ -581,7 +582,8 @@ void registerCompile(py::module_& module) {
       .def("jacobian", &jacobian, py::arg("x"))
       .def("jvp", &jvp, py::arg("x"), py::arg("v"))
       .def("hvp", &hvp, py::arg("x"), py::arg("v"))
-      .def("batch", &batch, py::arg("x"), py::arg("threads") = 1)
+      .def("batch", &batch, py::arg("x"), py::arg("values").noconvert(),
+           py::arg("gradients").noconvert(), py::arg("threads"))
       .def("minimize", &minimize, py::arg("x"), py::arg("method"), py::arg("steps"), py::arg("lr"),
            py::arg("momentum"), py::arg("tolerance"), py::arg("memory"))
       .def(

@@ -384,11 +384,12 @@ void refuseBranch() {
     PyErr_Clear();
     Py_DECREF(code);
   }
-  PyErr_Format(branchError,
-               "%s compares a Value that depends on the inputs: a function is recorded once, so the "
-               "outcome would hold for all inputs. Use burtorch's min, max, abs, relu or clamp, or "
-               "compile(f, dynamic=True), which records again for each way it can go",
-               where.c_str());
+  PyErr_Format(
+      branchError,
+      "%s compares a Value that depends on the inputs: a function is recorded once, so the "
+      "outcome would hold for all inputs. Use burtorch's min, max, abs, relu or clamp, or "
+      "compile(f, dynamic=True), which records again for each way it can go",
+      where.c_str());
 }
 
 // The outcome of a comparison, noted or refused where a function is being recorded.
@@ -817,9 +818,9 @@ void addValue(PyObject* module) {
   const py::tuple room = py::make_tuple(py::handle(errorBase), py::handle(PyExc_MemoryError));
   roomError = newException(module, "CapacityError", "A tape can't hold more.", room.ptr());
   const py::tuple branch = py::make_tuple(py::handle(errorBase), py::handle(PyExc_TypeError));
-  branchError = newException(module, "BranchError",
-                             "A compiled function compares Values that depend on its inputs.",
-                             branch.ptr());
+  branchError =
+      newException(module, "BranchError",
+                   "A compiled function compares Values that depend on its inputs.", branch.ptr());
   valueType.tp_methods = methods().data();
   valueType.tp_hash = PyBaseObject_Type.tp_hash;
   if (PyType_Ready(&valueType) != 0) throw py::error_already_set();

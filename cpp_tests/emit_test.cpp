@@ -146,16 +146,15 @@ TEST_CASE("emit: value, gradient and batch of a random graph; C++ too") {
 TEST_CASE("emit: an adjoint of zero gives nothing, constants of all kinds are written") {
   Tape<double> tape;
   const V x(tape, 1.0), infinite(tape, HUGE_VAL);
-  const R recording({x},
-                    relu(x) * 1e300 + min(sqrt(relu(x)), infinite) - 1e-9 + exp(1.0 * x - 2.0));
+  const R recording({x}, x * sqrt(x) * 1e30 + min(exp(-2.0 * x), infinite) - 1e-9);
   const Library library(emit(recording));
   if (!library.isThere) return;
   double g = 7, want = 7;
   auto w = recording.workspace();
-  for (const double point : {-1.0, 2.0}) {
+  for (const double point : {0.0, 2.0}) {
     CHECK(library.function<Gradient>("f")(&point, &g) ==
           doctest::Approx(recording.valueAndGradient(w, &point, &want)));
-    CHECK(g == doctest::Approx(want)); // not 0·∞
+    CHECK(g == doctest::Approx(want)); // not 0/0
   }
 }
 #endif

@@ -149,7 +149,7 @@ def build(request: pytest.FixtureRequest, cmake: str, compiler: str) -> Build:
         return result
 
     def build_now(preset: str) -> Path:
-        chosen = request.getfixturevalue("clang") if preset == "clang" else compiler
+        chosen = request.getfixturevalue("clang") if preset in {"asan", "clang"} else compiler
         configure = [cmake, "--preset", preset, f"-DCMAKE_CXX_COMPILER={chosen}"]
         # Optimizing, g++ 12 warns of uninitialized lanes and overlapping strings that are not there.
         strict = "OFF" if preset == "release" else "ON"

@@ -380,6 +380,12 @@ def test_batch_is_row_by_row(backend: str, threads: int) -> None:
     values, gradients = c.batch(np.empty((0, 3)))
     assert values.shape == (0,)
     assert gradients.shape == (0, 3)
+    out = np.empty(501), np.empty((501, 3))
+    assert c.batch(x, out=out)[0] is out[0]
+    assert out[1][-1] == pytest.approx(c.value_and_grad(x[-1])[1], rel=1e-12)
+    for wrong in ((out[0], out[1][:, :2]), (out[0][1:], out[1]), (out[0], out[1].T)):
+        with pytest.raises(ValueError, match=r"\(501,\) and \(501, 3\)"):
+            c.batch(x, out=wrong)
     with pytest.raises(ValueError, match="n, d"):
         c.batch(x[0])
     with pytest.raises(ValueError, match="threads"):

@@ -18,4 +18,6 @@
 //   scalar/types.hpp      nodes that hold halves, quads, lanes, duals
 //   scalar/loss_scale.hpp training with halves
 //   derivatives.hpp       jvp, hvp, Jacobian, Hessian of functions
+//   replay.hpp            recorded functions, run again on new inputs
+//   emit.hpp              recorded functions as C
 //   io/io.hpp             saving and loading: ranges of nodes, whole graphs

@@ -10,7 +10,6 @@ do this at once. Nothing is loaded that another user could have written.
 from __future__ import annotations
 
 import ctypes
-import functools
 import hashlib
 import os
 import platform
@@ -25,9 +24,10 @@ from pathlib import Path
 __all__ = ["CompilerError", "cache_folder", "compiler", "load"]
 
 # Value-safe: no fused operations where the program has none, no reordering. Nobody reads errno or
-# floating-point traps here, and without them conditional expressions become vector instructions.
+# floating-point traps here; without them, and without jump threading, which splits the paths after equal
+# conditions, conditional expressions become vector instructions.
 FLAGS = ["-std=c99", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno"]
-FLAGS += ["-fno-trapping-math", "-w"]
+FLAGS += ["-fno-trapping-math", "-fno-thread-jumps", "-w"]
 NATIVE = ["-march=native"]
 
 
@@ -50,15 +50,14 @@ def _is_private(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-@functools.cache
+_temporary: list[tempfile.TemporaryDirectory[str]] = []  # at most one, as long as the process lives
+
+
 def _temporary_folder() -> Path:
     """Return a folder of this process, for when the cache can't be trusted or written."""
-    folder = tempfile.TemporaryDirectory(prefix="burtorch-")
-    _kept.append(folder)
-    return Path(folder.name)
-
-
-_kept: list[object] = []  # lives as long as the process
+    if not _temporary:
+        _temporary.append(tempfile.TemporaryDirectory(prefix="burtorch-"))
+    return Path(_temporary[0].name)
 
 
 def cache_folder() -> Path:
@@ -78,7 +77,6 @@ def cache_folder() -> Path:
     return folder if usable else _temporary_folder()
 
 
-@functools.cache
 def _processor() -> str:
     """Describe what -march=native stands for here."""
     text = platform.machine()

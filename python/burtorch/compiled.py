@@ -17,8 +17,8 @@ from ._core import Tape, Value, _compile, current_tape
 
 __all__ = ["Compiled", "Minimum", "compile"]
 
-# Beyond this many operations a C compiler takes longer than it saves.
-_MOST_NATIVE = 20_000
+# Up to this many operations a C compiler takes about a second; with backend="native" there is no limit.
+_MOST_NATIVE = 1000
 
 _Structure = Any  # "number", ("array", shape), ("tuple" | "list", parts), ("dict", keys, parts)
 
@@ -143,6 +143,8 @@ class Compiled:
     def _prepare(self, arguments: tuple[Any, ...]) -> tuple[_Recordings, np.ndarray]:
         if not arguments:
             raise TypeError("a function of no arguments has no gradient")
+        if len(arguments) == 1 and type(x := arguments[0]) is np.ndarray and x.dtype == float:
+            return self._recordings_for((("array", x.shape),)), np.ascontiguousarray(x).ravel()
         numbers: list[Any] = []
         structure = tuple(_flatten(argument, numbers) for argument in arguments)
         flat = np.concatenate(numbers) if len(numbers) > 1 else np.asarray(numbers[0], dtype=float)
@@ -299,10 +301,13 @@ class Compiled:
                 return bound
         raise AssertionError("unreachable")
 
-    def batch(self, x: Any, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def batch(
+        self, x: Any, threads: int = 1, out: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the values and the gradients at many points, the rows of x.
 
-        A row holds all numbers of the arguments. The gradients are rows, too.
+        A row holds all numbers of the arguments. The gradients are rows, too. With out, two contiguous
+        float64 arrays, both are written there: new memory costs more than small functions do.
         """
         rows = np.ascontiguousarray(x, dtype=float)
         if rows.ndim != 2:
@@ -310,23 +315,25 @@ class Compiled:
         n, d = rows.shape
         if threads < 1:
             raise ValueError(f"threads is at least 1, not {threads}")
-        values, gradients = np.empty(n), np.empty((n, d))
+        values, gradients = (np.empty(n), np.empty((n, d))) if out is None else out
+        for array, shape in ((values, (n,)), (gradients, (n, d))):
+            if array.shape != shape or array.dtype != float or not array.flags.carray:
+                raise ValueError(
+                    f"out holds contiguous float64 arrays of shapes {(n,)} and {(n, d)}"
+                )
         if n == 0:
             return values, gradients
         recordings = self._recordings_of_rows(d)
         self._demand_single(recordings, rows[0])
         start = 0
         while start < n:
-            self._run(recordings, rows[start], "values")
+            self._run(recordings, rows[start], "values")  # so that one of them goes this way
             for function in recordings.functions:
-                some, grads, stop = function.batch(rows[start:], threads)
-                if start == 0 and stop == n:
-                    return some, grads
-                if stop != 0:
+                rest = slice(start, None)
+                done = function.batch(rows[rest], values[rest], gradients[rest], threads)
+                if done != 0:
+                    start += done
                     break
-            values[start : start + stop] = some[:stop]
-            gradients[start : start + stop] = grads[:stop]
-            start += stop
         return values, gradients
 
     def _recordings_of_rows(self, d: int) -> _Recordings:
@@ -449,7 +456,8 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     dynamic=True, where f is recorded again for each way it goes.
 
     backend "native" writes C, compiles it with the system's compiler and keeps it in a cache;
-    "replay" walks over the recording; "auto" takes the first where it can.
+    "replay" walks over the recording; "auto" takes the first where it can and where compiling does not
+    take long.
 
     >>> c = compile(lambda x: x[0] * x[1], backend="replay")
     >>> c([3.0, 4.0])

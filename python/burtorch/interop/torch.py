@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import numpy as np
-import torch
+import torch  # type: ignore[import-not-found, unused-ignore]
 
 from ..compiled import Compiled
 
@@ -31,7 +31,7 @@ def _like(numbers: Any, tensor: Any) -> Any:
     return torch.as_tensor(np.asarray(numbers), dtype=tensor.dtype, device=tensor.device)
 
 
-class _Single(torch.autograd.Function):  # type: ignore[misc]
+class _Single(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     """The value of a compiled function of tensors; the gradients are computed along with it."""
 
     @staticmethod
@@ -42,12 +42,12 @@ class _Single(torch.autograd.Function):  # type: ignore[misc]
         return _like(value, tensors[0])
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
     def backward(ctx: Any, adjoint: Any) -> Any:
         return (None, *(adjoint * gradient for gradient in ctx.saved_tensors))
 
 
-class _Rows(torch.autograd.Function):  # type: ignore[misc]
+class _Rows(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     """The values at the rows of a tensor."""
 
     @staticmethod
@@ -57,7 +57,7 @@ class _Rows(torch.autograd.Function):  # type: ignore[misc]
         return _like(values, x)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator, unused-ignore]
     def backward(ctx: Any, adjoint: Any) -> Any:
         (gradients,) = ctx.saved_tensors
         return None, None, adjoint[:, None] * gradients
