@@ -7,6 +7,7 @@
 // Nothing is forced to be inlined in this file: it would take minutes for code that waits for disks.
 #define BURTORCH_INSTRUMENTED 1
 #include "io.hpp"
+#include "mark.hpp"
 #include "register.hpp"
 #include "value.hpp"
 
@@ -16,11 +17,14 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <list>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace py = pybind11;
 
@@ -29,10 +33,6 @@ namespace burtorch_python {
 namespace {
 
 using Path = std::filesystem::path;
-
-void demandIdle(const AnyTape& tape) {
-  if (tape.busy) throw TapeIsBusy();
-}
 
 // What the system refused is an OSError, of the kind that open() would raise.
 template <class F> auto withFile(const py::object& path, const F& f) {
@@ -169,11 +169,14 @@ template <class T> bt::KnownBlocks<T, SharedMemory> blocksOf() {
   else return knownBlocks<T>();
 }
 
-void saveGraph(AnyTape& any, const py::object& to, bool durable) {
+void saveGraph(AnyTape& any, const py::object& to, bool durable, const std::vector<Mark*>& marks) {
   visit(any, [&]<class T>(TapeOf<T>& t) {
     demandIdle(t);
+    std::vector<Mark::Position<T>> positions;
+    for (const Mark* const mark : marks) positions.push_back(mark->on(t));
+    std::ranges::stable_sort(positions, {}, &Mark::Position<T>::nodes);
     const bt::GraphOptions<T, SharedMemory> options{
-        blocksOf<T>(), {}, durable ? bt::Writing::durable : bt::Writing::atomic};
+        blocksOf<T>(), positions, durable ? bt::Writing::durable : bt::Writing::atomic};
     if (isPath(to))
       return withFile(to, [&](const Path& path) {
         run(t, t.tape.size() * sizeof(T), [&] { bt::saveGraph(t.tape, path, options); });
@@ -183,15 +186,19 @@ void saveGraph(AnyTape& any, const py::object& to, bool durable) {
   });
 }
 
-Ref<AnyTape> loadGraphFrom(bt::Bytes bytes) {
+// The tape, or a tuple of it and the marks that were stored.
+py::object loadGraphFrom(bt::Bytes bytes, bool withMarks) {
   const std::string dtype = bt::graphScalar(bytes);
 #define BURTORCH_DTYPE(name, type)                                                                 \
   if (dtype == #name) {                                                                            \
     Ref<AnyTape> any(new TapeOf<type>(DType::name, 0));                                            \
     auto& t = static_cast<TapeOf<type>&>(*any);                                                    \
-    bt::loadGraph(t.tape, bytes, blocksOf<type>());                                                \
+    const auto loaded = bt::loadGraph(t.tape, bytes, blocksOf<type>());                            \
     ++t.marks; /* no Value names these nodes yet: they stay all the same, unless asked */          \
-    return any;                                                                                    \
+    if (!withMarks) return py::cast(any);                                                          \
+    py::list marks;                                                                                \
+    for (const auto& mark : loaded.marks) marks.append(std::make_unique<Mark>(t, mark));           \
+    return py::make_tuple(any, marks);                                                             \
   }
   BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
@@ -199,10 +206,11 @@ Ref<AnyTape> loadGraphFrom(bt::Bytes bytes) {
                         "', of which there are no tapes");
 }
 
-Ref<AnyTape> loadGraph(const py::object& from) {
-  if (!isPath(from)) return withContent(from, loadGraphFrom);
+py::object loadGraph(const py::object& from, bool withMarks) {
+  if (!isPath(from))
+    return withContent(from, [&](bt::Bytes bytes) { return loadGraphFrom(bytes, withMarks); });
   const auto content = withFile(from, [](const Path& path) { return bt::readFile(path); });
-  return loadGraphFrom(content);
+  return loadGraphFrom(content, withMarks);
 }
 
 // The Value of a node, by its index or by its name.
@@ -250,11 +258,14 @@ void registerIo(py::module_& module) {
       .def("load", &load, py::arg("path"), py::arg("first") = 0, py::arg("what") = "values",
            "Set as many nodes as there are numbers, from first on; return how many.")
       .def("save_graph", &saveGraph, py::arg("path"), py::arg("durable") = true,
-           "Write everything on the tape, to be read by load_graph, here or in C++.")
+           py::arg("marks") = py::tuple(),
+           "Write everything on the tape, and these marks, to be read by load_graph, here or in "
+           "C++.")
       .def("value", &value, py::arg("which"), "The Value of a node, by its index or its name.");
   module.def(
-      "load_graph", &loadGraph, py::arg("path"),
-      "A tape with everything that save_graph wrote. It does not compact itself; collect() does.");
+      "load_graph", &loadGraph, py::arg("path"), py::arg("marks") = false,
+      "A tape with everything that save_graph wrote. It does not compact itself; collect() does.\n"
+      "marks=True: a tuple of the tape and the list of the marks stored with it, oldest first.");
   auto io = module.def_submodule("_io", "What burtorch.io is made of.");
   io.def("replace_file", &replaceFile, py::arg("path"), py::arg("parts"), py::arg("durable") = true,
          "Write a file so that at any moment there is the old one or the new one, whole.");

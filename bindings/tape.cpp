@@ -1,5 +1,6 @@
 // bindings/tape.cpp — burtorch.Tape, marks and scopes, views, the current tape, scratch storage
 // SPDX-License-Identifier: MIT
+#include "mark.hpp"
 #include "others.hpp"
 #include "register.hpp"
 #include "scalars.hpp"
@@ -119,41 +120,6 @@ BURTORCH_DTYPES(BURTORCH_DTYPE)
 // ---- marks and views ------------------------------------------------------------------------------
 
 namespace {
-
-void demandIdle(const AnyTape& tape) {
-  if (tape.busy) throw TapeIsBusy();
-}
-
-// A position on a tape. While Python holds one, the tape does not compact itself.
-class Mark {
-public:
-  explicit Mark(AnyTape& tape) : tape_(&tape) {
-    ++tape.marks;
-    visit(tape, [&]<class T>(TapeOf<T>& t) {
-      position_ = new typename TapeOf<T>::Tape::Mark(t.tape.mark());
-    });
-  }
-  Mark(const Mark&) = delete;
-  Mark& operator=(const Mark&) = delete;
-  ~Mark() {
-    --tape_->marks;
-    visit(*tape_, [&]<class T>(TapeOf<T>&) {
-      delete static_cast<typename TapeOf<T>::Tape::Mark*>(position_);
-    });
-  }
-  void rewind(AnyTape& tape) const {
-    demandIdle(tape);
-    if (&tape != tape_.get()) throw py::value_error("the mark is of another tape");
-    visit(tape, [&]<class T>(TapeOf<T>& t) {
-      t.tape.rewind(*static_cast<typename TapeOf<T>::Tape::Mark*>(position_));
-      t.forgetValuesFrom(t.tape.size());
-    });
-  }
-
-private:
-  Ref<AnyTape> tape_;
-  void* position_ = nullptr;
-};
 
 // with tape.scope(): what is recorded inside is forgotten at the end.
 class Scope {

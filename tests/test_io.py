@@ -269,3 +269,22 @@ def test_graphs_with_anything_in_them_are_loaded_or_refused(data: Any) -> None:
     except ValueError:
         return
     loaded.value(-1).backward()
+
+
+def test_marks_are_stored_too(tmp_path: Path) -> None:
+    with bt.Tape() as tape:
+        x = bt.Value(2.0, name="x")
+        above_leaves = tape.mark()
+        y = x * x
+        above_all = tape.mark()
+        tape.save_graph(tmp_path / "graph.btg", marks=[above_all, above_leaves])
+    again, marks = bt.load_graph(tmp_path / "graph.btg", marks=True)
+    assert len(marks) == 2
+    again.rewind(marks[1])
+    assert len(again) == 2
+    again.rewind(marks[0])
+    assert again.values.tolist() == [2.0]
+    assert isinstance(bt.load_graph(tmp_path / "graph.btg"), bt.Tape)
+    with pytest.raises(ValueError, match="mark is of another tape"):
+        again.save_graph(tmp_path / "graph.btg", marks=[above_all])
+    assert y.data == 4.0

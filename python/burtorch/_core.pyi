@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Any, BinaryIO, final, overload, type_check_only
+from typing import Any, BinaryIO, Literal, final, overload, type_check_only
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -266,10 +266,15 @@ class Tape:
         first: int = 0,
         what: str = "values",
     ) -> int: ...
-    def save_graph(self, path: _Target, durable: bool = True) -> None: ...
+    def save_graph(
+        self, path: _Target, durable: bool = True, marks: Sequence[Mark] = ()
+    ) -> None: ...
     def value(self, which: int | str) -> Value: ...
 
-def load_graph(path: _Source) -> Tape: ...
+@overload
+def load_graph(path: _Source, marks: Literal[False] = False) -> Tape: ...
+@overload
+def load_graph(path: _Source, marks: Literal[True]) -> tuple[Tape, list[Mark]]: ...
 
 class LossScale:
     def __init__(
