@@ -178,9 +178,8 @@ template <class S, class Index> struct Step {
           [=]() BURTORCH_INLINE_LAMBDA {
             return static_cast<C>(computed(F == Form::nodeNumber ? constants[s->b] : values[s->b]));
           },
-          [=](std::size_t place) BURTORCH_INLINE_LAMBDA {
-            return static_cast<C>(computed(constants[place]));
-          },
+          [=](std::size_t place)
+              BURTORCH_INLINE_LAMBDA { return static_cast<C>(computed(constants[place])); },
           static_cast<C>(computed(values[s->result])), g,
           [&](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
             const C given = O::isLinear ? contribution : unlessZero(g, contribution);
@@ -337,20 +336,14 @@ public:
       oneByOne();
     }
   }
-  template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const {
-    detail::Step<S, Index>::runFrom(w.forward_, 0, columns(w), S(0));
-  }
+  template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const { push(w); }
   template <class S> const S& output(const Space<S>& w, std::size_t i = 0) const {
     return w.values_[outputs_[i]];
   }
   template <class S>
   BURTORCH_NOINLINE void backward(Space<S>& w, std::size_t output = 0,
                                   const std::type_identity_t<S>& seed = S(1)) const {
-    if (sets_.empty()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
-    else
-      for (const Index i : zeros_) w.grads_[i] = S(0);
-    w.grads_[outputs_[output]] = seed;
-    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], columns(w), seed);
+    pull(w, output, seed);
   }
   template <class S, class Out> BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
     const S* const grads = w.grads_.data();
@@ -376,8 +369,7 @@ public:
   template <class S, class X, class Out>
   S valueAndGradient(Space<S>& w, const X& x, Out&& out) const {
     set(w, x);
-    forward(w);
-    backward(w);
+    forwardAndBackward(w);
     gradient(w, out);
     return output(w);
   }
@@ -430,6 +422,22 @@ private:
 #if defined(__GNUC__)
     __asm__ volatile("");
 #endif
+  }
+
+  template <class S> BURTORCH_INLINE void push(Space<S>& w) const {
+    detail::Step<S, Index>::runFrom(w.forward_, 0, columns(w), S(0));
+  }
+  template <class S>
+  BURTORCH_INLINE void pull(Space<S>& w, std::size_t output, const S& seed) const {
+    if (sets_.empty()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
+    else
+      for (const Index i : zeros_) w.grads_[i] = S(0);
+    w.grads_[outputs_[output]] = seed;
+    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], columns(w), seed);
+  }
+  template <class S> BURTORCH_NOINLINE void forwardAndBackward(Space<S>& w) const {
+    push(w);
+    pull(w, 0, S(1));
   }
 
   template <class S> detail::TapeAccess::Columns<S, Index> columns(Space<S>& w) const {
@@ -660,8 +668,8 @@ private:
   std::vector<Index> inputs_, outputs_;
   std::vector<std::string> labels_;
   std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it
-  std::vector<bool> sets_;    // see planSweep
-  std::vector<Index> zeros_;  // likewise
+  std::vector<bool> sets_;             // see planSweep
+  std::vector<Index> zeros_;           // likewise
   bool hasBlocks_ = false;
 };
 
