@@ -147,14 +147,19 @@ template <class S, class Index> struct Step {
     return s[1].run(s + 1, values, grads, constants, c, last);
   }
 
-  // Adds to the gradients of the operands; last is what the newest of them then has.
-  template <class O, Form F, Fresh fresh>
+  // Adds to the gradients of the operands, or sets them where they have none yet; last is what the newest
+  // of them then has.
+  template <class O, Form F, Fresh fresh, bool sets>
   static S pull(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
     const S adjoint = fresh == Fresh::none ? grads[s->result] : last;
     if constexpr (op::is<op::Block, O>) {
       pullBlock(values, grads, c->constants, c->operands, Everything{}, *s);
     } else if (!O::isLinear && isZero(adjoint)) { // where 0 times the derivative might not be 0
-      if constexpr (isSimple<O>) last = grads[newestOperand<O, F>(*s)];
+      if constexpr (isSimple<O>) {
+        if (sets && F != Form::numberNode) grads[s->a] = S(0);
+        if (sets && op::is<op::Binary, O> && F != Form::nodeNumber) grads[s->b] = S(0);
+        last = grads[newestOperand<O, F>(*s)];
+      }
     } else if constexpr (isSimple<O>) {
       const C g = static_cast<C>(computed(adjoint));
       contribute<O, F>(
@@ -169,9 +174,9 @@ template <class S, class Index> struct Step {
               BURTORCH_INLINE_LAMBDA { return static_cast<C>(computed(constants[place])); },
           static_cast<C>(computed(values[s->result])), g,
           [&](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
-            const C total =
-                computed(grads[node]) + (O::isLinear ? contribution : unlessZero(g, contribution));
-            last = static_cast<S>(total);
+            const C given = O::isLinear ? contribution : unlessZero(g, contribution);
+            if constexpr (sets) last = static_cast<S>(given);
+            else last = static_cast<S>(computed(grads[node]) + given);
             grads[node] = last;
           });
     } else {
@@ -323,18 +328,14 @@ public:
       oneByOne();
     }
   }
-  template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const {
-    detail::Step<S, Index>::runFrom(w.forward_, 0, columns(w), S(0));
-  }
+  template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const { push(w); }
   template <class S> const S& output(const Space<S>& w, std::size_t i = 0) const {
     return w.values_[outputs_[i]];
   }
   template <class S>
   BURTORCH_NOINLINE void backward(Space<S>& w, std::size_t output = 0,
                                   const std::type_identity_t<S>& seed = S(1)) const {
-    std::fill(w.grads_.begin(), w.grads_.end(), S(0));
-    w.grads_[outputs_[output]] = seed;
-    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], columns(w), seed);
+    pull(w, output, seed);
   }
   template <class S, class Out> BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
     const S* const grads = w.grads_.data();
@@ -360,8 +361,7 @@ public:
   template <class S, class X, class Out>
   S valueAndGradient(Space<S>& w, const X& x, Out&& out) const {
     set(w, x);
-    forward(w);
-    backward(w);
+    forwardAndBackward(w);
     gradient(w, out);
     return output(w);
   }
@@ -414,6 +414,22 @@ private:
 #if defined(__GNUC__)
     __asm__ volatile("");
 #endif
+  }
+
+  template <class S> BURTORCH_INLINE void push(Space<S>& w) const {
+    detail::Step<S, Index>::runFrom(w.forward_, 0, columns(w), S(0));
+  }
+  template <class S>
+  BURTORCH_INLINE void pull(Space<S>& w, std::size_t output, const S& seed) const {
+    if (sets_.empty()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
+    else
+      for (const Index i : zeros_) w.grads_[i] = S(0);
+    w.grads_[outputs_[output]] = seed;
+    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], columns(w), seed);
+  }
+  template <class S> BURTORCH_NOINLINE void forwardAndBackward(Space<S>& w) const {
+    push(w);
+    pull(w, 0, S(1));
   }
 
   template <class S> detail::TapeAccess::Columns<S, Index> columns(Space<S>& w) const {
@@ -560,6 +576,7 @@ private:
       sweepFrom_.push_back(record == n ? n : n - 1 - record);
     }
     for (const Record& record : tape_.records()) hasBlocks_ |= record.isBlock();
+    planSweep();
   }
 
   // ---- steps ------------------------------------------------------------------------------------
@@ -582,26 +599,66 @@ private:
   }
   template <class S> auto backwardSteps() const {
     using Step = detail::Step<S, Index>;
-    std::size_t last = none;
+    using Run = typename Step::Run;
+    std::size_t last = none, r = tape_.records().size();
     return detail::sequence<S, Index>(
         std::views::reverse(tape_.records()), [&](const Record& record) {
           using op::Operands, detail::Fresh;
           const Fresh fresh = record.result == last ? Fresh::a : Fresh::none;
+          const bool sets = !sets_.empty() && sets_[--r];
           const auto which = op::operandsOf(record.code());
           last = which == Operands::a    ? record.a
                  : which == Operands::b  ? record.b
                  : which == Operands::ab ? std::max(record.a, record.b)
                                          : none;
-          return detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
-            return typename Step::Run(&Step::template pull < O, F, f == Fresh::b ? Fresh::a : f >);
+          return detail::withInstance(record.code(), fresh, [&]<class O, Form F, Fresh f>() -> Run {
+            constexpr Fresh adjoint = f == Fresh::b ? Fresh::a : f;
+            if constexpr (Step::template isSimple<O>)
+              if (sets) return &Step::template pull<O, F, adjoint, true>;
+            return &Step::template pull<O, F, adjoint, false>;
           });
         });
+  }
+
+  // Which records are the first to contribute to the gradients of all their operands: those set them
+  // instead of adding to 0, and only the others' operands have to be 0 before a sweep. Inputs are always
+  // added to, so that a gradient of 0 has the sign that the tape's has. Known for a single output that
+  // all records lead to.
+  void planSweep() {
+    if (outputs_.size() != 1) return;
+    const std::size_t n = tape_.records().size();
+    std::vector<bool> given(tape_.size()), sets(n);
+    std::vector<Index> zeros = inputs_;
+    for (const Index i : inputs_) given[i] = true;
+    given[outputs_[0]] = true;
+    const auto demandZero = [&](Index node) {
+      if (!given[node]) zeros.push_back(node);
+      given[node] = true;
+    };
+    for (std::size_t r = n; r-- != 0;) {
+      const Record& record = tape_.records()[r];
+      if (record.isBlock())
+        for (std::size_t i = 0; i < record.results(); ++i)
+          demandZero(static_cast<Index>(record.firstResult() + i));
+      else if (!given[record.result]) return; // leads nowhere
+      const auto operands = operandsOf(record);
+      sets[r] = op::operandsOf(record.code()) != op::Operands::many &&
+                std::ranges::none_of(operands, [&](Index i) { return bool(given[i]); }) &&
+                (operands.size() == 1 || operands[0] != operands[1]);
+      for (const Index operand : operands)
+        if (sets[r]) given[operand] = true;
+        else demandZero(operand);
+    }
+    sets_ = std::move(sets);
+    zeros_ = std::move(zeros);
   }
 
   TapeType tape_;
   std::vector<Index> inputs_, outputs_;
   std::vector<std::string> labels_;
   std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it
+  std::vector<bool> sets_;             // see planSweep
+  std::vector<Index> zeros_;           // likewise
   bool hasBlocks_ = false;
 };
 
