@@ -191,7 +191,7 @@ template <class S, class Index> struct Step {
   }
 
   // Runs the steps from the k-th on, of `all` as sequence() made them.
-  static void runFrom(const std::vector<Step>& all, std::size_t k, Columns c, S last) {
+  static void runFrom(const std::vector<Step>& all, std::size_t k, const Columns& c, S last) {
     const Step* const begin = all.data();
     const Step* const end = begin + all.size();
     std::size_t chunk = k / most;
@@ -219,6 +219,10 @@ std::vector<Step<S, Index>> sequence(const Records& records, const Add& add) {
 // What one run of a recording needs: values, gradients, constants of a scalar type, and the steps.
 template <class S, class Index = std::uint32_t> class Workspace {
 public:
+  Workspace() = default; // empty, to be assigned to
+  Workspace(Workspace&&) = default;
+  Workspace& operator=(Workspace&&) = default;
+
   std::span<const S> values() const { return values_; }
   std::span<const S> grads() const { return grads_; }
 
@@ -226,6 +230,7 @@ private:
   template <Scalar, class...> friend class Recording;
   std::vector<S> values_, grads_, constants_;
   std::vector<detail::Step<S, Index>> forward_, backward_;
+  detail::TapeAccess::Columns<S, Index> columns_{}; // of the arrays above
 };
 
 template <Scalar T, class... Options> class Recording {
@@ -313,6 +318,8 @@ public:
     w.grads_.assign(tape_.size(), S(0));
     w.forward_ = forwardSteps<S>();
     w.backward_ = backwardSteps<S>();
+    w.columns_ = {w.values_.data(), w.grads_.data(), w.constants_.data(),
+                  const_cast<Index*>(tape_.operands().data())}; // which kernels only read
     return w;
   }
 
@@ -417,7 +424,7 @@ private:
   }
 
   template <class S> BURTORCH_INLINE void push(Space<S>& w) const {
-    detail::Step<S, Index>::runFrom(w.forward_, 0, columns(w), S(0));
+    detail::Step<S, Index>::runFrom(w.forward_, 0, w.columns_, S(0));
   }
   template <class S>
   BURTORCH_INLINE void pull(Space<S>& w, std::size_t output, const S& seed) const {
@@ -425,16 +432,11 @@ private:
     else
       for (const Index i : zeros_) w.grads_[i] = S(0);
     w.grads_[outputs_[output]] = seed;
-    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], columns(w), seed);
+    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], w.columns_, seed);
   }
   template <class S> BURTORCH_NOINLINE void forwardAndBackward(Space<S>& w) const {
     push(w);
     pull(w, 0, S(1));
-  }
-
-  template <class S> detail::TapeAccess::Columns<S, Index> columns(Space<S>& w) const {
-    return {w.values_.data(), w.grads_.data(), w.constants_.data(),
-            const_cast<Index*>(tape_.operands().data())}; // which kernels only read
   }
 
   template <class S> static std::vector<S> convert(std::span<const T> from) {
