@@ -12,9 +12,9 @@ using namespace burtorch;
 using namespace block_support;
 
 TEST_CASE_TEMPLATE("affine: values and gradients are those of inner products", T, double, float) {
-  for (const std::size_t rows : {1, 2, 7, 33})
-    for (const std::size_t k : {1, 3, 17})
-      for (const std::size_t n : {1, 5, 16}) {
+  for (const std::size_t rows : {1u, 2u, 7u, 33u})
+    for (const std::size_t k : {1u, 3u, 17u})
+      for (const std::size_t n : {1u, 5u, 16u}) {
         CAPTURE(rows);
         CAPTURE(k);
         CAPTURE(n);
@@ -29,7 +29,7 @@ TEST_CASE_TEMPLATE("affine: values and gradients are those of inner products", T
 }
 
 TEST_CASE_TEMPLATE("affine: views side by side stand for their concatenation", T, double, float) {
-  for (const std::size_t rows : {1, 6}) {
+  for (const std::size_t rows : {1u, 6u}) {
     // The last two are the same view twice; one has no columns.
     const std::vector<Shape> shapes{
         {4, 3 + 0 + 5 + 2 + 2}, {rows, 3}, {rows, 0}, {rows, 5}, {rows, 2}, {1, 4}};
@@ -125,9 +125,9 @@ TEST_CASE("affine: no rows, no columns, no outputs") {
 }
 
 TEST_CASE_TEMPLATE("matmul: values and gradients are those of inner products", T, double, float) {
-  for (const std::size_t m : {1, 2, 9})
-    for (const std::size_t k : {1, 4, 19})
-      for (const std::size_t n : {1, 3, 16})
+  for (const std::size_t m : {1u, 2u, 9u})
+    for (const std::size_t k : {1u, 4u, 19u})
+      for (const std::size_t n : {1u, 3u, 16u})
         checkSame<T>(
             {{m, k}, {k, n}}, [](const auto& v) { return matmul(v[0], v[1]); },
             [](const auto& v) { return expand::matmul(v[0], v[1]); });

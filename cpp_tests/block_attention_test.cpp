@@ -11,10 +11,10 @@ using namespace block_support;
 
 TEST_CASE_TEMPLATE("attention: heads, positions and sequences against the expansion", T, double,
                    float) {
-  for (const std::size_t heads : {1, 2, 6})
-    for (const std::size_t size : {1, 4, 9})
-      for (const std::size_t positions : {1, 3, 8})
-        for (const std::size_t sequences : {1, 3}) {
+  for (const std::size_t heads : {1u, 2u, 6u})
+    for (const std::size_t size : {1u, 4u, 9u})
+      for (const std::size_t positions : {1u, 3u, 8u})
+        for (const std::size_t sequences : {1u, 3u}) {
           CAPTURE(heads);
           CAPTURE(size);
           CAPTURE(positions);
@@ -30,7 +30,7 @@ TEST_CASE("attention: what comes later has no influence on what comes before") {
   const auto v = leaves<double>(tape, {{6, 6}}, -1, 1);
   const View<double> y = attention(v[0], 1, 3);
   backward(reduceSum(y.slice(0, 2)) + reduceSum(y.slice(3, 1)));
-  for (const std::size_t row : {2, 4, 5})
+  for (const std::size_t row : {2u, 4u, 5u})
     for (const double g : v[0].row(row).gradCopy()) CHECK(g == 0);
   CHECK(v[0](1, 0).gradCopy() != 0);
 }

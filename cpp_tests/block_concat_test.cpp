@@ -10,7 +10,7 @@ using namespace burtorch;
 using namespace block_support;
 
 TEST_CASE_TEMPLATE("concat: columns and rows, one part twice, one of nothing", T, double, float) {
-  for (const std::size_t rows : {1, 4}) {
+  for (const std::size_t rows : {1u, 4u}) {
     const std::vector<Shape> wide{{rows, 3}, {rows, 0}, {rows, 5}};
     const auto parts = [](const Views<T>& v) { return Views<T>{v[0], v[1], v[2], v[0]}; };
     checkSame<T>(

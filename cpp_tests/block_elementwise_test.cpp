@@ -10,8 +10,8 @@ using namespace burtorch;
 using namespace block_support;
 
 TEST_CASE_TEMPLATE("elementwise: every unary operation", T, double, float) {
-  for (const std::size_t rows : {1, 3})
-    for (const std::size_t cols : {1, 7, 21}) {
+  for (const std::size_t rows : {1u, 3u})
+    for (const std::size_t cols : {1u, 7u, 21u}) {
       // Where all of them are defined.
 #define CHECK_ONE(Name, function)                                                                  \
   {                                                                                                \

@@ -21,7 +21,7 @@ std::vector<int> someIds(std::size_t count, std::size_t below) { // with many re
 
 TEST_CASE_TEMPLATE("gather: the table's rows, and their gradients added up", T, double, float) {
   const auto ids = someIds(12, 5);
-  for (const std::size_t perRow : {1, 3})
+  for (const std::size_t perRow : {1u, 3u})
     checkSame<T>(
         {{5, 4}}, [&](const auto& v) { return gather(v[0], spanOf(ids), perRow); },
         [&](const auto& v) { return expand::gather(v[0], spanOf(ids), perRow); });
@@ -32,9 +32,9 @@ TEST_CASE_TEMPLATE("gather: the table's rows, and their gradients added up", T, 
 }
 
 TEST_CASE_TEMPLATE("gatherAffine: against gathered rows and inner products", T, double, float) {
-  for (const std::size_t samples : {1, 2, 9, 40})
-    for (const std::size_t positions : {1, 3})
-      for (const std::size_t n : {1, 31, 32, 33, 70}) { // 32 rows of w are taken at a time
+  for (const std::size_t samples : {1u, 2u, 9u, 40u})
+    for (const std::size_t positions : {1u, 3u})
+      for (const std::size_t n : {1u, 31u, 32u, 33u, 70u}) { // 32 rows of w are taken at a time
         CAPTURE(samples);
         CAPTURE(positions);
         CAPTURE(n);
@@ -51,7 +51,7 @@ TEST_CASE_TEMPLATE("gatherAffine: against gathered rows and inner products", T, 
 
 TEST_CASE("gatherAffine: equals affine of gather, also where gradients are assigned") {
   const auto ids = someIds(30, 6);
-  for (const std::size_t samples : {1, 10}) {
+  for (const std::size_t samples : {1u, 10u}) {
     Tape<double> tape;
     const auto v = leaves<double>(tape, {{6, 4}, {5, 12}, {1, 5}}, -1, 1);
     const auto some = spanOf(ids).first(3 * samples);

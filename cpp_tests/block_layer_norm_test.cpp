@@ -10,8 +10,8 @@ using namespace burtorch;
 using namespace block_support;
 
 TEST_CASE_TEMPLATE("layerNorm: rows against the expansion", T, double, float) {
-  for (const std::size_t rows : {1, 2, 8})
-    for (const std::size_t cols : {2, 5, 24, 33})
+  for (const std::size_t rows : {1u, 2u, 8u})
+    for (const std::size_t cols : {2u, 5u, 24u, 33u})
       checkSame<T>(
           {{rows, cols}, {1, cols}, {1, cols}},
           [](const auto& v) { return layerNorm(v[0], v[1], v[2]); },

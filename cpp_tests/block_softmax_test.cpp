@@ -10,8 +10,8 @@ using namespace burtorch;
 using namespace block_support;
 
 TEST_CASE_TEMPLATE("softmax: rows against the expansion", T, double, float) {
-  for (const std::size_t rows : {1, 2, 9})
-    for (const std::size_t cols : {2, 5, 27, 65}) {
+  for (const std::size_t rows : {1u, 2u, 9u})
+    for (const std::size_t cols : {2u, 5u, 27u, 65u}) {
       CAPTURE(rows);
       CAPTURE(cols);
       const std::vector<Shape> shapes{{rows, cols}};

@@ -51,7 +51,7 @@ struct Wide {
   // Shifted right; what falls off leaves its trace in the last bit.
   constexpr Wide sticky(int n) const {
     const Wide shifted = *this >> n;
-    return {shifted.hi, shifted.lo | (shifted << n == *this ? 0 : 1)};
+    return {shifted.hi, shifted.lo | ((shifted << n) == *this ? 0 : 1)};
   }
   // The upper half of the product, its last bit set if the lower half is not 0.
   static constexpr Wide productOf(Wide x, Wide y) {
