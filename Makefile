@@ -10,7 +10,7 @@ ISAS ?= $(lastword baseline $(call has,avx2,avx2) $(call has,avx512vl,avx512))
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test slow fuzz bench bench-cpp lint format amalgamate pictures loc clean package venv
+.PHONY: help demo test sanitize slow fuzz bench bench-cpp lint format amalgamate pictures loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -25,6 +25,10 @@ demo: package ## gradients of the paper's graphs, checked and timed; then its GP
 test: package ## run all tests; ARGS="-k install" selects some
 	@$(PYTHON) scripts/setup.py --clang
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder $(ARGS)
+
+sanitize: venv ## the C++ tests under sanitizers: addresses, undefined behaviour, threads
+	@$(PYTHON) scripts/setup.py --clang
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m sanitize tests/test_cpp.py $(ARGS)
 
 slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compiles for this machine, ARGS="exp tanh" selects some
 	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/slow.log || { cat build/slow.log; exit 1; }

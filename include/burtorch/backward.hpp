@@ -150,7 +150,7 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
   using List = ListOf<T, Index>;
   const std::size_t a = record.a, n = record.b;
   const C& z = computed(values[record.result]);
-  const Index* const stored = operands + a;
+  const Index* const stored = op::listsOperands<O>(F) ? operands + a : nullptr;
   if constexpr (op::is<op::Reduction, O>) {
     if constexpr (F == Form::run) O::pullback(Run{values + a, n}, z, g, toRun(a));
     else O::pullback(List{values, stored, n}, z, g, toList(stored));

@@ -67,7 +67,7 @@ BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const R
   using Run = RunOf<T>;
   using List = ListOf<T, Index>;
   const std::size_t a = record.a, n = record.b;
-  const Index* const stored = operands + a;
+  const Index* const stored = op::listsOperands<O>(F) ? operands + a : nullptr;
   if constexpr (op::is<op::Reduction, O>) {
     if constexpr (F == Form::run) return static_cast<T>(O::forward(Run{values + a, n}));
     else return static_cast<T>(O::forward(List{values, stored, n}));

@@ -603,7 +603,7 @@ private:
 
   template <class O, Form form, class F> void forEachOfMany(const Record& record, F& f) const {
     const std::size_t n = record.b;
-    const Index* const stored = operands_ + record.a;
+    const Index* const stored = op::listsOperands<O>(form) ? operands_ + record.a : nullptr;
     const auto neighbours = [&](Index first) {
       for (std::size_t i = 0; i < n; ++i) f(static_cast<Index>(first + i));
     };

@@ -152,6 +152,11 @@ template <class O> constexpr Operands operandsOf(Form form) {
   return form == Form::nodes ? Operands::ab : form == Form::nodeNumber ? Operands::a : Operands::b;
 }
 
+// Whether a is a place among the tape's operands, of an operation with many of them.
+template <class O> constexpr bool listsOperands(Form form) {
+  return !is<Reduction, O> || form != Form::run;
+}
+
 // How many plain numbers stand in the place that the other field names.
 template <class O> constexpr std::uint8_t numbersOf(Form form) {
   return is<Clipped, O> ? 2 : is<Binary, O> && form != Form::nodes ? 1 : 0;

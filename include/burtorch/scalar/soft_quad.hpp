@@ -72,6 +72,30 @@ private:
 };
 
 class SoftQuad {
+  // The bits of an IEEE number of so many digits and bits of exponent, rounded once. It stands first, as
+  // clang wants templates before what calls them in constant expressions.
+  template <class Bits, int digits, int exponentBits> constexpr Bits narrowed() const {
+    constexpr int target = (1 << (exponentBits - 1)) - 1, most = (1 << exponentBits) - 1;
+    const Bits sign = static_cast<Bits>(isNegative() ? 1 : 0) << (digits - 1 + exponentBits);
+    const Bits infinite = static_cast<Bits>(most) << (digits - 1);
+    if (isNaN()) return infinite | (Bits{1} << (digits - 2));
+    if (isInfinite()) return sign | infinite;
+    if (isZero()) return sign;
+    Parts p = parts();
+    int at = p.exponent - bias + target;
+    if (at >= most) return sign | infinite;
+    Wide kept = p.significand.sticky(113 - digits); // three digits too many, as in packed()
+    if (at < 1) {
+      kept = at < -digits - 3 ? Wide{0, 1} : kept.sticky(1 - at);
+      at = 0;
+    }
+    const auto lost = static_cast<unsigned>(kept.lo & 7);
+    Bits bits = static_cast<Bits>(kept.lo >> 3);
+    if (lost > 4 || (lost == 4 && (bits & 1) != 0)) ++bits;
+    if (at > 1) bits += static_cast<Bits>(at - 1) << (digits - 1);
+    return sign | bits;
+  }
+
 public:
   SoftQuad() = default;
   template <std::integral I> constexpr explicit SoftQuad(I x) : word_(ofInteger(x)) {}
@@ -244,29 +268,6 @@ private:
     const std::uint64_t whole = exponent == 0 ? fraction : fraction | (std::uint64_t{1} << 52);
     return packed(negative, (exponent == 0 ? 1 : exponent) - 1023 + bias + 115 - 52, {0, whole})
         .word_;
-  }
-
-  // The bits of an IEEE number of so many digits and bits of exponent, rounded once.
-  template <class Bits, int digits, int exponentBits> constexpr Bits narrowed() const {
-    constexpr int target = (1 << (exponentBits - 1)) - 1, most = (1 << exponentBits) - 1;
-    const Bits sign = static_cast<Bits>(isNegative() ? 1 : 0) << (digits - 1 + exponentBits);
-    const Bits infinite = static_cast<Bits>(most) << (digits - 1);
-    if (isNaN()) return infinite | (Bits{1} << (digits - 2));
-    if (isInfinite()) return sign | infinite;
-    if (isZero()) return sign;
-    Parts p = parts();
-    int at = p.exponent - bias + target;
-    if (at >= most) return sign | infinite;
-    Wide kept = p.significand.sticky(113 - digits); // three digits too many, as in packed()
-    if (at < 1) {
-      kept = at < -digits - 3 ? Wide{0, 1} : kept.sticky(1 - at);
-      at = 0;
-    }
-    const auto lost = static_cast<unsigned>(kept.lo & 7);
-    Bits bits = static_cast<Bits>(kept.lo >> 3);
-    if (lost > 4 || (lost == 4 && (bits & 1) != 0)) ++bits;
-    if (at > 1) bits += static_cast<Bits>(at - 1) << (digits - 1);
-    return sign | bits;
   }
 
   Wide word_;
