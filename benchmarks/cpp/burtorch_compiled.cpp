@@ -10,6 +10,7 @@
 #include <array>
 #include <dlfcn.h>
 #include <fstream>
+#include <memory>
 
 namespace {
 
@@ -24,10 +25,12 @@ template <class Graph> auto record(Graph graph) {
 
 template <class Graph> auto replay(Graph graph, const Parameters&) {
   const auto recording = record(graph);
-  return [=, workspace = recording->workspace()](double a, double b) mutable {
+  // Shared, because loops are copied and workspaces are not.
+  const auto workspace = std::make_shared<bt::Workspace<double>>(recording->workspace());
+  return [=](double a, double b) {
     const std::array at{a, b};
     std::array<double, 2> g;
-    const double value = recording->valueAndGradient(workspace, at, g);
+    const double value = recording->valueAndGradient(*workspace, at, g);
     return Gradient{value, g[0], g[1]};
   };
 }
