@@ -28,7 +28,7 @@ test: package ## run all tests; ARGS="-k install" selects some
 
 sanitize: venv ## the C++ tests under sanitizers: addresses, undefined behaviour, threads
 	@$(PYTHON) scripts/setup.py --clang
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadscope -m sanitize tests/test_cpp.py $(ARGS)
+	@$(BIN)/python -m pytest -m sanitize tests/test_cpp.py $(ARGS)
 
 slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compiles for this machine, ARGS="exp tanh" selects some
 	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/slow.log || { cat build/slow.log; exit 1; }
