@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "every_operation.hpp"
 #include "support.hpp"
+#include "recording_support.hpp"
 
 #include <burtorch/block/blocks.hpp>
 #include <burtorch/replay.hpp>
@@ -20,18 +21,9 @@
 
 using namespace burtorch;
 
+using namespace recording_support;
+
 namespace {
-
-using V = Value<double>;
-using R = Recording<double>;
-
-const std::vector<double> at{0.75, 0.3, -0.6, 1.4, 0.2}, elsewhere{0.4, 1.1, 0.35, -0.8, 0.9};
-
-std::vector<V> leaves(Tape<double>& tape, const std::vector<double>& x) {
-  std::vector<V> all;
-  for (const double each : x) all.emplace_back(tape, each);
-  return all;
-}
 
 struct Result {
   double value;
