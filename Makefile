@@ -16,14 +16,14 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
 demo: package ## gradients of the paper's graphs, checked and timed; then its GPT learns for a minute
-	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_EXAMPLES=ON > build/demo.log || { cat build/demo.log; exit 1; }
+	@$(TOOLS) cmake --preset release > build/demo.log || { cat build/demo.log; exit 1; }
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_demo
 	@build/release/examples/burtorch_demo
 	@echo; echo "The same from Python (burtorch demo):"; echo
 	@$(BIN)/python -m burtorch demo --picture build/tiny.svg
 
 test: package ## run all tests; ARGS="-k install" selects some
-	@$(PYTHON) scripts/setup.py --clang
+	@$(PYTHON) scripts/setup.py --clang --peers
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 sanitize: venv ## the C++ tests under sanitizers: addresses, undefined behaviour, threads
@@ -31,7 +31,7 @@ sanitize: venv ## the C++ tests under sanitizers: addresses, undefined behaviour
 	@$(BIN)/python -m pytest -m sanitize tests/test_cpp.py $(ARGS)
 
 slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compiles for this machine, ARGS="exp tanh" selects some
-	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/slow.log || { cat build/slow.log; exit 1; }
+	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=ON -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/slow.log || { cat build/slow.log; exit 1; }
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_slow
 	@build/release/cpp_tests/slow/burtorch_slow $(ARGS)
 
@@ -43,7 +43,7 @@ bench: package ## every experiment of the paper against other libraries; QUICK=1
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(ARGS)
 
 bench-cpp: venv ## one C++ benchmark (BENCH=eager, scalars, kernels …); NATIVE=1 compiles for this machine
-	@$(TOOLS) cmake --preset release -DBURTORCH_TESTS=OFF -DBURTORCH_BENCHMARKS=ON -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }
+	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target bench_$(or $(BENCH),eager)
 	@build/release/benchmarks/bench_$(or $(BENCH),eager) $(ARGS)
 

@@ -245,7 +245,7 @@ template <class T> void registerModels(py::module_& module, const std::string& d
   using GPT = nn::GPT<T>;
   registerModel<MLP>(module, "CharMLP_" + dtype)
       .def(py::init([](py::ssize_t hidden, py::ssize_t vocab, py::ssize_t embed,
-                       py::ssize_t context, std::uint64_t seed) {
+                       py::ssize_t context, nn::Seed seed) {
              return std::make_unique<BoundModel<MLP>>(typename MLP::Config{
                  positive(hidden, "hidden"), positive(vocab, "vocab"), positive(embed, "embed"),
                  positive(context, "context"), seed});
@@ -254,7 +254,7 @@ template <class T> void registerModels(py::module_& module, const std::string& d
            py::arg("seed"));
   registerModel<GPT>(module, "GPT_" + dtype)
       .def(py::init([](py::ssize_t vocab, py::ssize_t context, py::ssize_t dModel,
-                       py::ssize_t layers, py::ssize_t heads, std::uint64_t seed) {
+                       py::ssize_t layers, py::ssize_t heads, nn::Seed seed) {
              return std::make_unique<BoundModel<GPT>>(
                  typename GPT::Config{positive(vocab, "vocab"), positive(context, "context"),
                                       positive(dModel, "d_model"), positive(layers, "layers"),

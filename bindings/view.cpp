@@ -585,8 +585,14 @@ void registerRandom(py::module_& module) {
             return r.below(n);
           },
           py::arg("n"), "One of 0 … n-1.")
-      .def_property("state", &bt::Random::state, &bt::Random::setState,
-                    "Four integers that say what comes next.");
+      .def_property(
+          "state", &bt::Random::state,
+          [](bt::Random& r, const bt::Random::State& state) {
+            if (state == bt::Random::idle().state())
+              throw py::value_error("a state of zeros gives nothing but 0");
+            r.setState(state);
+          },
+          "Four integers that say what comes next; not all are 0.");
 }
 
 // ---- the class ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 // cpp_tests/nn_init_test.cpp — how parameters start: bounds, deviations, the same on every platform
 // SPDX-License-Identifier: MIT
 #include <burtorch/nn/init.hpp>
+#include <burtorch/nn/models.hpp>
 
 #include <doctest/doctest.h>
 
@@ -71,4 +72,21 @@ TEST_CASE("init: a seed names the numbers, in both precisions") {
   nn::initialize(c, Init::kaimingNormal, three, 3, 3);
   CHECK(std::ranges::equal(a.data(), b.data()));
   for (std::size_t i = 0; i < 9; ++i) CHECK(c.data()[i] == static_cast<float>(a.data()[i]));
+}
+
+TEST_CASE("init: an idle generator draws nothing, and so does a model without a seed") {
+  Tape<double> tape;
+  const View<double> a(tape, 2, 2);
+  std::ranges::fill(a.data(), 7.0);
+  Random idle = Random::idle();
+  CHECK(idle.isIdle());
+  CHECK(!Random(0).isIdle());
+  nn::initialize(a, Init::kaimingNormal, idle, 2, 2);
+  CHECK(std::ranges::all_of(a.data(), [](double x) { return x == 7.0; }));
+
+  nn::CharMLP<double>::Config config;
+  config.seed.reset();
+  nn::CharMLP<double> model(config);
+  CHECK(model.tape().values().size() == model.numParameters());
+  CHECK(std::ranges::all_of(model.tape().values(), [](double x) { return x == 0.0; }));
 }

@@ -5,6 +5,7 @@
 python3 scripts/setup.py              what demo, test and bench need
 python3 scripts/setup.py --dev        also the tools of `make lint` and `make format`
 python3 scripts/setup.py --clang      also clang-16, for the second compiler in the tests
+python3 scripts/setup.py --peers      also PyTorch and JAX, which some tests compare with
 python3 scripts/setup.py --compiler   install nothing, print the compiler that would be used
 """
 
@@ -292,6 +293,34 @@ def pip_install(extra: str) -> None:
         raise SetupError(f"pip could not install the packages for {extra}; its message is above.")
 
 
+# Libraries that some tests compare with. Where they would bring gigabytes for graphics cards, they are
+# left out.
+PEERS = ["torch==2.13.0", "jax"]
+
+
+def offer_peers() -> None:
+    stamp = stamp_of("peers")
+    if is_current("peers", stamp):
+        return
+    pip = [str(venv_python()), "-m", "pip", "install", "--disable-pip-version-check", "-qq"]
+    for peer in PEERS:
+        plan = subprocess.run(
+            [*pip, "--dry-run", "--report", "-", peer], capture_output=True, text=True, check=False
+        )
+        reason = ""
+        if plan.returncode != 0:
+            reason = "pip finds none"
+        elif re.search(r'"name": "(nvidia|cuda)-', plan.stdout):
+            reason = "it comes with gigabytes for graphics cards"
+        else:
+            say(f"installing into .venv, for comparisons in tests: {peer}")
+            if subprocess.run([*pip, peer], check=False).returncode != 0:
+                reason = "pip could not install it"
+        if reason:
+            say(f"no {peer}, because {reason}; its tests are skipped")
+    stamp_file("peers").write_text(stamp)
+
+
 def prepare(extras: dict[str, str], with_clang: bool) -> None:
     stale = {extra: stamp for extra, stamp in extras.items() if not is_current(extra, stamp)}
     if stale:
@@ -314,6 +343,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dev", action="store_true", help="also the lint and format tools")
     parser.add_argument("--bench", action="store_true", help="also what the benchmarks draw with")
     parser.add_argument("--clang", action="store_true", help="also clang-16 and its fuzzer")
+    parser.add_argument("--peers", action="store_true", help="also PyTorch and JAX")
     parser.add_argument("--compiler", action="store_true", help="print the compiler to use")
     options = parser.parse_args(arguments)
     try:
@@ -327,6 +357,8 @@ def main(arguments: list[str] | None = None) -> int:
             return 0
         names = ["test"] + ["dev"] * options.dev + ["bench"] * options.bench
         prepare({name: stamp_of(name) for name in names}, options.clang)
+        if options.peers:
+            offer_peers()
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1

@@ -75,6 +75,14 @@ def test_every_model_and_layer_comes_back(kind: str, tmp_path: Path) -> None:
     ), before
 
 
+def test_loading_draws_no_parameters() -> None:
+    for model in (bt.nn.CharMLP(hidden=3, seed=5), bt.nn.GPT(layers=1, seed=5)):
+        blank = type(model)._blank(model.dtype, model.config)
+        assert blank.config == model.config
+        assert {*np.unique(blank.values)} <= {0, 1}  # normalizations begin with 1
+        assert blank.values.size == model.values.size
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_dtypes_are_kept(dtype: str) -> None:
     model = bt.nn.GPT(**SIZES["GPT"], dtype=dtype, seed=4)
@@ -347,7 +355,7 @@ def test_states_that_make_no_sense_are_refused() -> None:
     for changes in wrong:
         with pytest.raises(ValueError, match=r"no optimizer|no numbers"):
             bt.load_checkpoint(changed(**changes)).restore(optimizer=bt.optim.SGD(model))
-    for state in ([], [1, 2, 3, -4], "abcd", [1, 2, 3, 2**64]):
+    for state in ([], [1, 2, 3, -4], "abcd", [1, 2, 3, 2**64], [0, 0, 0, 0]):
         with pytest.raises(ValueError, match="can't be read: the state of Random"):
             bt.load_checkpoint(changed(random__state=state)).restore(random=bt.Random())
     assert bt.load_checkpoint(changed(step="x", about=3)).step is None
@@ -513,12 +521,24 @@ def test_a_full_disk_is_reported() -> None:
     assert Path("/dev/full").is_char_device()
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may everything")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="permissions of another kind")
 def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
+    """In a process of its own, which is nobody if this one is root, who may everything."""
     tmp_path.chmod(0o500)
-    with pytest.raises(PermissionError):
-        bt.save(tiny(), tmp_path / "model")
+    child = os.fork()
+    if child == 0:
+        try:
+            os.chdir(tmp_path)  # while it may: the folders above can be anybody's
+            if os.geteuid() == 0:
+                os.setuid(65534)
+            bt.save(tiny(), "model")
+        except PermissionError:
+            os._exit(3)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
     tmp_path.chmod(0o700)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_save_that_fails_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:

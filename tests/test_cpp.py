@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, Build, Run
+from conftest import ROOT, WARNINGS, Build, Run
 
 UNITS = sorted(path.stem[: -len("_test")] for path in (ROOT / "cpp_tests").glob("*_test.cpp"))
 
@@ -38,7 +38,7 @@ LANES = ["lanes.plain_array"]
 if platform.machine() in {"x86_64", "AMD64"}:
     LANES += ["lanes.x86_64_v3", "lanes.x86_64_v4"]
 
-PRESETS = ("release", "debug", "clang", "asan", "tsan")
+PRESETS = ("optimized", "debug", "clang", "asan", "tsan")
 
 
 def entries(preset: str) -> list[str]:
@@ -87,14 +87,15 @@ TWINS = {"char_mlp", "gpt", "logistic_regression", "two_moons"}
 
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.cpp"))
+BENCHMARKS = sorted(path.stem for path in (ROOT / "benchmarks").glob("*.cpp"))
 
 
-class TestRelease(Entries):
-    preset = "release"
+class TestOptimized(Entries):
+    preset = "optimized"
 
     @pytest.mark.parametrize("name", EXAMPLES)
     def test_example_runs(self, name: str, build: Build, run: Run, tmp_path: Path) -> None:
-        program = build("release") / "examples" / f"burtorch_{name}"
+        program = build("optimized") / "examples" / f"burtorch_{name}"
         printed = run([program], cwd=tmp_path)
         assert printed.strip(), "an example should show something"
         if name in TWINS:
@@ -119,6 +120,11 @@ class TestDebug(Entries):
 
 class TestClang(Entries):
     preset = "clang"
+
+    @pytest.mark.parametrize("name", BENCHMARKS)
+    def test_benchmark_is_valid(self, name: str, clang: str, run: Run) -> None:
+        source = ROOT / "benchmarks" / f"{name}.cpp"
+        run([clang, "-std=c++20", "-fsyntax-only", *WARNINGS, f"-I{ROOT / 'include'}", source])
 
 
 @pytest.mark.sanitize

@@ -358,7 +358,8 @@ private:
       if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>) {
         contribute<O, F>(
             record, [&] { return left<F>(record); }, [&] { return right<F>(record); },
-            [&](std::size_t place) { return number(place); }, z, g, give);
+            [&](std::size_t place) { return number(place); }, z, g,
+            [&](std::size_t node, const C& c, auto) { give(node, c); });
       } else if constexpr (op::is<op::Reduction, O>) {
         const auto nodes = recording_.operandsOf(record);
         O::pullback(gathered(record), z, g, [&](std::size_t i, const C& c) { give(nodes[i], c); });

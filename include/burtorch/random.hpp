@@ -30,6 +30,14 @@ public:
     }
   }
 
+  // A generator that gives nothing but 0, for parameters whose first values do not matter.
+  static constexpr Random idle() {
+    Random random;
+    random.state_ = {};
+    return random;
+  }
+  constexpr bool isIdle() const { return state_ == State{}; }
+
   // 64 random bits.
   constexpr std::uint64_t bits() {
     const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;

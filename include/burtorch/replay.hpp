@@ -82,16 +82,16 @@ BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const R
 }
 
 // A number that the step before has just computed is still in a register, and a trip through memory would
-// cost more than the arithmetic: an operand (forward), or the adjoint (backward, where it counts as a).
-enum class Fresh : std::uint8_t { none, a, b };
+// cost more than the arithmetic. Forward: an operand. Backward: the adjoint, or the gradient of the newest
+// operand, which is to be added to.
+enum class Fresh : std::uint8_t { none, a, b, adjoint = a, gradient = b };
 
 // f.template operator()<operation, form, fresh>() for what is known of a record when it is made.
 template <class F> auto withInstance(Code code, Fresh fresh, const F& f) {
   return dispatch(code, [&]<class O, Form form>(op::Instance<O, form>) {
     if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>) {
       if (fresh == Fresh::a) return f.template operator()<O, form, Fresh::a>();
-      if constexpr (op::is<op::Binary, O>)
-        if (fresh == Fresh::b) return f.template operator()<O, form, Fresh::b>();
+      if (fresh == Fresh::b) return f.template operator()<O, form, Fresh::b>();
     }
     return f.template operator()<O, form, Fresh::none>();
   });
@@ -117,6 +117,16 @@ template <class S, class Index> struct Step {
       op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>;
 
   static S stop(const Step*, S*, S*, const S*, const Columns*, S last) { return last; }
+
+  // What comes before a sweep: gradients that will be added to, and the output's.
+  static S zero(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
+    grads[s->result] = S(0);
+    return s[1].run(s + 1, values, grads, constants, c, last);
+  }
+  static S seed(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S) {
+    grads[s->result] = S(1);
+    return s[1].run(s + 1, values, grads, constants, c, S(1));
+  }
 
   // Computes the result.
   template <class O, Form F, Fresh fresh>
@@ -151,7 +161,7 @@ template <class S, class Index> struct Step {
   // of them then has.
   template <class O, Form F, Fresh fresh, bool sets>
   static S pull(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
-    const S adjoint = fresh == Fresh::none ? grads[s->result] : last;
+    const S adjoint = fresh == Fresh::adjoint ? last : grads[s->result];
     if constexpr (op::is<op::Block, O>) {
       pullBlock(values, grads, c->constants, c->operands, Everything{}, *s);
     } else if (!O::isLinear && isZero(adjoint)) { // where 0 times the derivative might not be 0
@@ -173,12 +183,15 @@ template <class S, class Index> struct Step {
           [=](std::size_t place)
               BURTORCH_INLINE_LAMBDA { return static_cast<C>(computed(constants[place])); },
           static_cast<C>(computed(values[s->result])), g,
-          [&](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
-            const C given = O::isLinear ? contribution : unlessZero(g, contribution);
-            if constexpr (sets) last = static_cast<S>(given);
-            else last = static_cast<S>(computed(grads[node]) + given);
-            grads[node] = last;
-          });
+          [&]<bool newest>(std::size_t node, const C& contribution, Newest<newest>)
+              BURTORCH_INLINE_LAMBDA {
+                const C given = O::isLinear ? contribution : unlessZero(g, contribution);
+                const bool isFresh = fresh == Fresh::gradient && newest;
+                const S sum = sets ? static_cast<S>(given)
+                                   : static_cast<S>(computed(isFresh ? last : grads[node]) + given);
+                grads[node] = sum;
+                if constexpr (newest) last = sum;
+              });
     } else {
       pullMany<O, F>(values, grads, c->operands, Everything{}, *s, adjoint);
     }
@@ -190,7 +203,7 @@ template <class S, class Index> struct Step {
     else return s.a < s.b ? s.b : s.a;
   }
 
-  // Runs the steps from the k-th on, of `all` as sequence() made them.
+  // Runs the steps from the k-th on, of `all` as withStops() made them.
   static void runFrom(const std::vector<Step>& all, std::size_t k, const Columns& c, S last) {
     const Step* const begin = all.data();
     const Step* const end = begin + all.size();
@@ -198,21 +211,17 @@ template <class S, class Index> struct Step {
     for (const Step* s = begin + k + chunk; s < end; s = begin + ++chunk * (most + 1))
       last = s->run(s, c.values, c.grads, c.constants, &c, last);
   }
-};
-
-// One step after the other, and the stops in between. add(step) for each: sets what it runs.
-template <class S, class Index, class Records, class Add>
-std::vector<Step<S, Index>> sequence(const Records& records, const Add& add) {
-  using St = Step<S, Index>;
-  std::vector<St> all;
-  std::size_t count = 0;
-  for (const auto& record : records) {
-    all.push_back({add(record), record.result, record.a, record.b});
-    if (++count % St::most == 0) all.push_back({&St::stop, 0, 0, 0});
+  static std::vector<Step> withStops(const std::vector<Step>& steps) {
+    std::vector<Step> all;
+    for (std::size_t i = 0; i < steps.size(); i += most) {
+      const auto first = steps.begin() + static_cast<std::ptrdiff_t>(i);
+      const std::size_t count = std::min(most, steps.size() - i);
+      all.insert(all.end(), first, first + static_cast<std::ptrdiff_t>(count));
+      all.push_back({&stop, 0, 0, 0});
+    }
+    return all;
   }
-  if (count % St::most != 0) all.push_back({&St::stop, 0, 0, 0});
-  return all;
-}
+};
 
 } // namespace detail
 
@@ -230,6 +239,7 @@ private:
   template <Scalar, class...> friend class Recording;
   std::vector<S> values_, grads_, constants_;
   std::vector<detail::Step<S, Index>> forward_, backward_;
+  std::vector<detail::Step<S, Index>> both_;        // in one go, if they are few
   detail::TapeAccess::Columns<S, Index> columns_{}; // of the arrays above
 };
 
@@ -316,8 +326,17 @@ public:
     w.values_ = convert<S>(tape_.values());
     w.constants_ = convert<S>(tape_.constants());
     w.grads_.assign(tape_.size(), S(0));
-    w.forward_ = forwardSteps<S>();
-    w.backward_ = backwardSteps<S>();
+    using Step = detail::Step<S, Index>;
+    const auto forward = forwardSteps<S>(), backward = backwardSteps<S>();
+    w.forward_ = Step::withStops(forward);
+    w.backward_ = Step::withStops(backward);
+    if (isPlanned() && 2 * forward.size() + zeros_.size() < Step::most) {
+      w.both_ = forward;
+      for (const Index i : zeros_) w.both_.push_back({&Step::zero, i, 0, 0});
+      w.both_.push_back({&Step::seed, outputs_[0], 0, 0});
+      w.both_.insert(w.both_.end(), backward.begin(), backward.end());
+      w.both_.push_back({&Step::stop, 0, 0, 0});
+    }
     w.columns_ = {w.values_.data(), w.grads_.data(), w.constants_.data(),
                   const_cast<Index*>(tape_.operands().data())}; // which kernels only read
     return w;
@@ -348,7 +367,7 @@ public:
     const S* const grads = w.grads_.data();
     const Index* const nodes = inputs_.data();
     for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) {
-      out[i] = grads[nodes[i]];
+      out[i] = added(grads[nodes[i]]);
       oneByOne();
     }
   }
@@ -403,7 +422,7 @@ public:
       if (grads == nullptr) continue;
       backward(w);
       for (std::size_t i = 0; i < d; ++i) {
-        const simd<T, N>& lanes = w.grads_[inputs_[i]];
+        const simd<T, N> lanes = added(w.grads_[inputs_[i]]);
         for (std::size_t k = 0; k < count; ++k) grads[(first + k) * d + i] = lanes[k];
       }
     }
@@ -417,6 +436,10 @@ public:
 
 private:
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  // The tape adds contributions to 0, which makes -0 a 0; a sweep here sets the first one.
+  template <class S> BURTORCH_INLINE static S added(const S& contributions) {
+    return static_cast<S>(computed(contributions) + computed(S(0)));
+  }
   BURTORCH_INLINE static void oneByOne() { // keeps a loop from being turned into vectors
 #if defined(__GNUC__)
     __asm__ volatile("");
@@ -428,15 +451,21 @@ private:
   }
   template <class S>
   BURTORCH_INLINE void pull(Space<S>& w, std::size_t output, const S& seed) const {
-    if (sets_.empty()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
+    if (!isPlanned()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
     else
       for (const Index i : zeros_) w.grads_[i] = S(0);
     w.grads_[outputs_[output]] = seed;
     detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], w.columns_, seed);
   }
-  template <class S> BURTORCH_NOINLINE void forwardAndBackward(Space<S>& w) const {
-    push(w);
-    pull(w, 0, S(1));
+  template <class S> BURTORCH_INLINE void forwardAndBackward(Space<S>& w) const {
+    if (!w.both_.empty()) {
+      const auto& c = w.columns_;
+      const auto* const first = w.both_.data();
+      first->run(first, c.values, c.grads, c.constants, &c, S(0));
+    } else {
+      forward(w);
+      backward(w);
+    }
   }
 
   template <class S> static std::vector<S> convert(std::span<const T> from) {
@@ -584,54 +613,64 @@ private:
   // ---- steps ------------------------------------------------------------------------------------
 
   template <class S> auto forwardSteps() const {
+    using op::Operands, detail::Fresh;
     using Step = detail::Step<S, Index>;
+    std::vector<Step> steps;
     std::size_t last = none;
-    return detail::sequence<S, Index>(tape_.records(), [&](const Record& record) {
-      using op::Operands, detail::Fresh;
+    for (const Record& record : tape_.records()) {
       const auto which = op::operandsOf(record.code());
       Fresh fresh = Fresh::none;
       if ((which == Operands::a || which == Operands::ab) && record.a == last) fresh = Fresh::a;
       else if ((which == Operands::b || which == Operands::ab) && record.b == last)
         fresh = Fresh::b;
       last = record.result;
-      return detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
-        return typename Step::Run(&Step::template push<O, F, f>);
+      const auto run = detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
+        constexpr Fresh operand = f == Fresh::b && !op::is<op::Binary, O> ? Fresh::none : f;
+        return typename Step::Run(&Step::template push<O, F, operand>);
       });
-    });
+      steps.push_back({run, record.result, record.a, record.b});
+    }
+    return steps;
   }
   template <class S> auto backwardSteps() const {
+    using op::Operands, detail::Fresh;
     using Step = detail::Step<S, Index>;
-    using Run = typename Step::Run;
-    std::size_t last = none, r = tape_.records().size();
-    return detail::sequence<S, Index>(
-        std::views::reverse(tape_.records()), [&](const Record& record) {
-          using op::Operands, detail::Fresh;
-          const Fresh fresh = record.result == last ? Fresh::a : Fresh::none;
-          const bool sets = !sets_.empty() && sets_[--r];
-          const auto which = op::operandsOf(record.code());
-          last = which == Operands::a    ? record.a
-                 : which == Operands::b  ? record.b
-                 : which == Operands::ab ? std::max(record.a, record.b)
-                                         : none;
-          return detail::withInstance(record.code(), fresh, [&]<class O, Form F, Fresh f>() -> Run {
-            constexpr Fresh adjoint = f == Fresh::b ? Fresh::a : f;
+    std::vector<Step> steps;
+    std::size_t last = isPlanned() ? outputs_[0] : none;
+    for (std::size_t r = tape_.records().size(); r-- != 0;) {
+      const Record& record = tape_.records()[r];
+      const bool sets = isPlanned() && sets_[r];
+      const auto which = op::operandsOf(record.code());
+      const std::size_t newest = which == Operands::a    ? record.a
+                                 : which == Operands::b  ? record.b
+                                 : which == Operands::ab ? std::max(record.a, record.b)
+                                                         : none;
+      const bool twice = which == Operands::ab && record.a == record.b;
+      Fresh fresh = Fresh::none;
+      if (last == record.result) fresh = Fresh::adjoint;
+      else if (isPlanned() && last == newest && last != none && !twice) fresh = Fresh::gradient;
+      last = newest;
+      const auto run = detail::withInstance(
+          record.code(), fresh, [&]<class O, Form F, Fresh f>() -> typename Step::Run {
+            constexpr Fresh whenSet = f == Fresh::gradient ? Fresh::none : f; // not added to
             if constexpr (Step::template isSimple<O>)
-              if (sets) return &Step::template pull<O, F, adjoint, true>;
-            return &Step::template pull<O, F, adjoint, false>;
+              if (sets) return &Step::template pull<O, F, whenSet, true>;
+            return &Step::template pull<O, F, f, false>;
           });
-        });
+      steps.push_back({run, record.result, record.a, record.b});
+    }
+    return steps;
   }
 
   // Which records are the first to contribute to the gradients of all their operands: those set them
-  // instead of adding to 0, and only the others' operands have to be 0 before a sweep. Inputs are always
-  // added to, so that a gradient of 0 has the sign that the tape's has. Known for a single output that
-  // all records lead to.
+  // instead of adding to 0, and only the others' operands have to be 0 before a sweep. Known for a single
+  // output that all records lead to, so that every sweep begins at the first step.
+  bool isPlanned() const { return !sets_.empty(); }
   void planSweep() {
     if (outputs_.size() != 1) return;
     const std::size_t n = tape_.records().size();
     std::vector<bool> given(tape_.size()), sets(n);
-    std::vector<Index> zeros = inputs_;
-    for (const Index i : inputs_) given[i] = true;
+    std::vector<Index> zeros;
     given[outputs_[0]] = true;
     const auto demandZero = [&](Index node) {
       if (!given[node]) zeros.push_back(node);
@@ -651,6 +690,7 @@ private:
         if (sets[r]) given[operand] = true;
         else demandZero(operand);
     }
+    for (const Index i : inputs_) demandZero(i);
     sets_ = std::move(sets);
     zeros_ = std::move(zeros);
   }

@@ -299,7 +299,7 @@ class Checkpoint:
             raise self._bad(f"{kind} has {wanted} parameters, the file {stored}")
         try:
             with drawing_apart():
-                made = maker(**config, dtype=dtype) if maker in nn.MODELS else maker(**config)
+                made = maker._blank(dtype, config) if maker in nn.MODELS else maker(**config)
         except (TypeError, ValueError) as error:
             raise self._bad(f"the arguments of {kind}: {error}") from None
         if _parameters(made) and next(iter(_parameters(made).values())).dtype.name != dtype:

@@ -14,6 +14,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,10 @@
 BURTORCH_BEGIN_NAMESPACE
 
 namespace nn {
+
+// Of a model's first parameters. Without one they are not drawn: for parameters that are then loaded.
+using Seed = std::optional<std::uint64_t>;
+inline Random seeded(const Seed& seed) { return seed ? Random(*seed) : Random::idle(); }
 
 // The next of `vocab` characters from `context` characters: embeddings side by side, one hidden layer
 // with tanh, softmax.
@@ -30,11 +35,12 @@ public:
   using V = View<T, O...>;
   struct Config {
     std::size_t hidden = 64, vocab = 27, embed = 64, context = 16;
-    std::uint64_t seed = 0;
+    Seed seed = 0;
   };
 
   explicit CharMLP(const Config& config)
-      : config_(config), random_(config.seed), table_(tape_, config.vocab, config.embed, random_),
+      : config_(config), random_(seeded(config.seed)),
+        table_(tape_, config.vocab, config.embed, random_),
         hidden_(tape_, config.context * config.embed, config.hidden, random_),
         output_(tape_, config.hidden, config.vocab, random_), parameters_(tape_.size()) {}
 
@@ -82,11 +88,12 @@ public:
   using V = View<T, O...>;
   struct Config {
     std::size_t vocab = 65, context = 8, size = 24, layers = 6, heads = 6;
-    std::uint64_t seed = 0;
+    Seed seed = 0;
   };
 
   explicit GPT(const Config& config)
-      : config_(config), random_(config.seed), tokens_(tape_, config.vocab, config.size, random_),
+      : config_(config), random_(seeded(config.seed)),
+        tokens_(tape_, config.vocab, config.size, random_),
         positions_(tape_, config.context, config.size, random_) {
     for (std::size_t i = 0; i < config.layers; ++i)
       blocks_.emplace_back(tape_, config.size, config.heads, random_);

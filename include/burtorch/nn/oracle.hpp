@@ -213,8 +213,9 @@ private:
   template <class Id>
   double inThreads(std::span<const Id> x, std::span<const Id> y, std::size_t n, std::size_t threads,
                    const BatchOptions& options, const T& seed) {
-    while (copies_.size() + 1 < threads)
-      copies_.push_back(std::make_unique<Model>(model_.config()));
+    auto config = model_.config();
+    config.seed.reset(); // they get their parameters below
+    while (copies_.size() + 1 < threads) copies_.push_back(std::make_unique<Model>(config));
     std::vector<double> totals(threads);
     std::vector<T*> gradientsOf(threads);
     std::vector<std::exception_ptr> errors(threads);

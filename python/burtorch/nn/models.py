@@ -37,7 +37,7 @@ class Parameter(NamedTuple):
 class _Model:
     """What CharMLP and GPT have in common."""
 
-    def __init__(self, dtype: str, **config: int) -> None:
+    def __init__(self, dtype: str, drawn: bool = True, **config: int) -> None:
         kind = type(self).__name__
         try:
             chosen = getattr(_models, f"{kind}_{np.dtype(dtype).name}")
@@ -49,10 +49,17 @@ class _Model:
         if config["seed"] < 0:
             raise ValueError(f"seed can't be negative: {config['seed']}")
         self.config = dict(config)
-        self._model = chosen(**config)
+        self._model = chosen(**config if drawn else {**config, "seed": None})
         self._values: NDArray[Any] = self._model.values
         self._grads: NDArray[Any] = self._model.grads
         self._layout: list[tuple[str, tuple[int, ...], int]] = self._model.layout
+
+    @classmethod
+    def _blank(cls, dtype: str, config: Mapping[str, int]) -> _Model:
+        """A model whose parameters are all 0, not drawn: they will be loaded."""
+        made = cls.__new__(cls)
+        _Model.__init__(made, dtype, drawn=False, **{"seed": 0, **config})
+        return made
 
     def __repr__(self) -> str:
         config = ", ".join(f"{name}={value}" for name, value in self.config.items())
