@@ -8,6 +8,7 @@ has = $(shell grep -qw $(1) /proc/cpuinfo 2> /dev/null && echo $(2))
 ISAS ?= $(lastword baseline $(call has,avx2,avx2) $(call has,avx512vl,avx512))
 # Tools come from .venv, the compiler is the one that setup.py found or installed.
 TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
+HEADERS = $(shell find include -name '*.hpp' -o -name '*.h')
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
 .PHONY: help demo test sanitize slow fuzz bench bench-cpp lint format amalgamate pictures loc clean package venv
@@ -54,7 +55,9 @@ lint: ## check formatting, spelling, types and common mistakes
 	@$(BIN)/mypy
 	@$(BIN)/codespell
 	@$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
-	@$(BIN)/clang-tidy --quiet cpp_tests/switches/switches.cpp cpp_tests/consumer/main.cpp -- -std=c++20 -Iinclude
+	@echo "compiling each header alone"
+	@$(TOOLS) sh -c 'printf "%s\n" $(HEADERS) | xargs -P $(JOBS) -I{} $$CXX -std=c++20 -fsyntax-only -Iinclude -Wall -Wextra -Werror -x c++ -include {} -include {} /dev/null'
+	@$(BIN)/clang-tidy --quiet cpp_tests/switches/switches.cpp cpp_tests/consumer/main.cpp -- -std=c++20 -Iinclude 2> /dev/null # which only counts
 
 format: ## rewrite the sources as clang-format and ruff want them
 	@$(PYTHON) scripts/setup.py --dev

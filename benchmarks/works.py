@@ -102,17 +102,22 @@ def shapes(work: str, parameters: dict[str, Any]) -> list[tuple[str, tuple[int, 
     return [*found, ("head", (65, 24)), ("hb", (65,))]
 
 
+def pieces(array: Any) -> list[Any]:
+    """Return views of an array, which together are all of it: memory for one is nothing to measure."""
+    flat, most = array.reshape(-1), 1 << 14
+    return [flat[at : at + most] for at in range(0, flat.size, most)]
+
+
 def model(work: str, parameters: dict[str, Any]) -> tuple[dict[str, Any], Any, Any]:
     """Return the weights (float32, [out, in]) and a batch of inputs and targets."""
     import numpy as np
 
-    named = shapes(work, parameters)
-    flat = (0.2 * numbers(sum(int(np.prod(s)) for _, s in named), 1) - 0.1).astype(np.float32)
     weights, at = {}, 0
-    for name, shape in named:
-        size = int(np.prod(shape))
-        weights[name] = flat[at : at + size].reshape(shape).copy()
-        at += size
+    for name, shape in shapes(work, parameters):
+        weights[name] = np.empty(shape, np.float32)
+        for part in pieces(weights[name]):
+            part[:] = 0.2 * numbers(part.size, 1 + at) - 0.1
+            at += part.size
     b = parameters["b"]
     vocab, context, targets = (27, 16, 1) if work == "mlp" else (65, 8, 8)
     x = (numbers(b * context, 2) * vocab).astype(np.int64).reshape(b, context)
@@ -124,5 +129,10 @@ def summary(loss: float, gradients: Any) -> list[float]:
     """Return what is compared: the loss, and the sum and the norm of all gradients."""
     import numpy as np
 
-    flat = np.concatenate([np.asarray(g, np.float64).ravel() for g in gradients])
-    return [float(loss), float(np.abs(flat).sum()), float(np.sqrt((flat**2).sum()))]
+    total = squares = 0.0
+    for gradient in gradients:
+        for part in pieces(np.asarray(gradient)):
+            wide = part.astype(np.float64)
+            total += float(np.abs(wide).sum())
+            squares += float(wide @ wide)
+    return [float(loss), total, squares**0.5]

@@ -3,6 +3,7 @@
 #include "view.hpp"
 
 #include "io.hpp"
+#include "mark.hpp"
 #include "register.hpp"
 #include "value.hpp"
 
@@ -61,10 +62,6 @@ template <class T> py::object valueObject(TapeOf<T>& t, const typename TapeOf<T>
 // f(tape, view) of a View's dtype.
 template <class F> decltype(auto) with(const PyView& view, const F& f) {
   return visitPlain(*view.tape, [&]<class T>(TapeOf<T>& t) { return f(t, view.as<T>()); });
-}
-
-void demandIdle(const AnyTape& tape) {
-  if (tape.busy) throw TapeIsBusy();
 }
 
 // A new view f<T>() on a tape. The operands' handles are to be read inside f: they may move before.
@@ -282,7 +279,7 @@ py::object binary(bt::Op operation, const py::handle& x, const py::handle& y) {
   return py::reinterpret_borrow<py::object>(Py_NotImplemented);
 }
 
-py::object power(const py::object& x, const py::object& y) {
+py::object powerOf(const py::object& x, const py::object& y) {
   double exponent = 0;
   if (isView(x) && asNumber(y.ptr(), exponent)) {
     if (exponent == 2) return unary(bt::Op::eSqr, viewOf(x));
@@ -500,7 +497,7 @@ py::object reshape(const PyView& view, const py::args& sizes) {
   });
 }
 
-std::string represent(const PyView& view) {
+std::string textFor(const PyView& view) {
   if (!with(view, [](auto&, const auto& v) { return v.isAlive(); }))
     return "<a View whose nodes were rewound>";
   std::string text = py::repr(dataOf(view)).cast<std::string>(); // array(…)
@@ -510,7 +507,7 @@ std::string represent(const PyView& view) {
   return text;
 }
 
-void setName(PyView& view, const std::optional<std::string>& name) {
+void nameElements(PyView& view, const std::optional<std::string>& name) {
   with(view, [&](auto& t, const auto& v) {
     demandIdle(t);
     v.check();
@@ -613,7 +610,7 @@ void addOperators(py::class_<PyView>& c) {
   c.def("__rmul__", &operateReversed<bt::Op::eBinaryMult>);
   c.def("__truediv__", &operate<bt::Op::eBinaryDiv>);
   c.def("__rtruediv__", &operateReversed<bt::Op::eBinaryDiv>);
-  c.def("__pow__", &power);
+  c.def("__pow__", &powerOf);
   c.def("__rpow__", &operateReversed<bt::Op::eBinaryPow>);
   c.def("__matmul__", &matmul);
   c.def("__rmatmul__", [](const py::object& y, const py::object& x) { return matmul(x, y); });
@@ -641,7 +638,7 @@ void registerView(py::module_& module) {
            [](const py::object& view) {
              return py::reinterpret_steal<py::object>(PySeqIter_New(view.ptr()));
            })
-      .def("__repr__", &represent)
+      .def("__repr__", &textFor)
       .def("_repr_mimebundle_",
            [](const py::object& self, const py::args& args, const py::kwargs& keywords) {
              return py::reinterpret_steal<py::object>(
@@ -674,7 +671,7 @@ void registerView(py::module_& module) {
           [](const PyView& view) {
             return view.name.empty() ? std::nullopt : std::optional(view.name);
           },
-          &setName, "A label for people and pictures, or None; element i is called name[i].")
+          &nameElements, "A label for people and pictures, or None; element i is called name[i].")
       .def(
           "sum",
           [](const PyView& x) {

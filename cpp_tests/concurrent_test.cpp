@@ -22,7 +22,7 @@ using namespace burtorch;
 namespace {
 
 using SharedTape = Tape<double, Concurrent>;
-using V = Value<double, Concurrent>;
+using SharedValue = Value<double, Concurrent>;
 constexpr std::size_t threadCount = 4;
 
 // Runs work(0), work(1), … at once, starting them together so that they do meet.
@@ -55,9 +55,9 @@ template <class TapeType> void checkOrder(const TapeType& tape) {
 
 TEST_CASE("concurrent: one thread alone uses it like any tape") {
   SharedTape tape{reserve(100)};
-  V unused(tape, 1.0), x(tape, 3.0);
+  SharedValue unused(tape, 1.0), x(tape, 3.0);
   const auto m = tape.mark();
-  V y = clamp(x * x, -100.0, 100.0) + reduceSum({x, unused}) * 2.0;
+  SharedValue y = clamp(x * x, -100.0, 100.0) + reduceSum({x, unused}) * 2.0;
   backward(y);
   CHECK(x.gradCopy() == 8.0);
   tape.rewind(m);
@@ -79,12 +79,12 @@ TEST_CASE("concurrent: threads append to one graph; its gradient is right") {
   constexpr std::size_t each = 2000;
   SharedTape tape{reserve(Extent{threadCount * each * 8, threadCount * each * 8,
                                  threadCount * each * 4, threadCount * each * 8})};
-  const V x(tape, 2.0), y(tape, 3.0);
-  std::array<V, threadCount> ends;
+  const SharedValue x(tape, 2.0), y(tape, 3.0);
+  std::array<SharedValue, threadCount> ends;
   inParallel([&](std::size_t t) {
-    V sum = x * 1.0;
+    SharedValue sum = x * 1.0;
     for (std::size_t i = 0; i < each; ++i) {
-      const V own(tape, 1.0); // leaves stand between the records
+      const SharedValue own(tape, 1.0); // leaves stand between the records
       switch (i % 4) {
       case 0:
         sum = sum + x * y;
@@ -110,7 +110,7 @@ TEST_CASE("concurrent: threads append to one graph; its gradient is right") {
     gx += 1 + n * (3 + slope + 3);
     gy += n * (2 + 1 + 2 + 1);
   }
-  const V root = reduceSum(ends);
+  const SharedValue root = reduceSum(ends);
   CHECK(root.dataCopy() == value);
   backward(root);
   CHECK(x.gradCopy() == gx);
@@ -121,7 +121,7 @@ TEST_CASE("concurrent: threads append to one graph; its gradient is right") {
 TEST_CASE("concurrent: every node is handed out once") {
   constexpr std::size_t each = 5000;
   SharedTape tape{reserve(Extent{threadCount * each, 0, 0, 0})};
-  std::array<std::vector<V>, threadCount> made;
+  std::array<std::vector<SharedValue>, threadCount> made;
   inParallel([&](std::size_t t) {
     for (std::size_t i = 0; i < each; ++i)
       made[t].emplace_back(tape, static_cast<double>(t * each + i));
@@ -142,8 +142,8 @@ TEST_CASE("concurrent: a tape does not grow, whoever owns its memory") {
   SharedTape none;
   CHECK(errorOf([&] { none.leaf(1.0); }).kind() == ErrorKind::capacity);
   SharedTape tape{reserve(Extent{2, 1, 1, 2})};
-  const V x(tape, 1.0);
-  const V y = x * 2.0;
+  const SharedValue x(tape, 1.0);
+  const SharedValue y = x * 2.0;
   const Error e = errorOf([&] { y + x; });
   CHECK(e.kind() == ErrorKind::capacity);
   CHECK(std::string(e.what()).find("3 nodes") != std::string::npos);
@@ -151,7 +151,7 @@ TEST_CASE("concurrent: a tape does not grow, whoever owns its memory") {
   const Extent extent{3, 2, 2, 2};
   std::vector<std::byte> buffer(SharedTape::bytesFor(extent));
   SharedTape borrowed(buffer, extent);
-  const V u(borrowed, 3.0);
+  const SharedValue u(borrowed, 3.0);
   backward(u * u * 2.0);
   CHECK(u.gradCopy() == 12.0);
   CHECK(errorOf([&] { borrowed.leaf(1.0); }).kind() == ErrorKind::capacity);
@@ -161,7 +161,7 @@ TEST_CASE("concurrent: a tape does not grow, whoever owns its memory") {
 // claimed.
 TEST_CASE("concurrent: an operation that does not fit leaves the tape as it was") {
   SharedTape tape{reserve(Extent{4, 4, 8, 8})};
-  const V x(tape, 2.0), y(tape, 3.0), z = x * y, w = z * 2.0;
+  const SharedValue x(tape, 2.0), y(tape, 3.0), z = x * y, w = z * 2.0;
   const Extent used = tape.used();
   for (int attempt = 0; attempt < 20; ++attempt) {
     CHECK(errorOf([&] { x * 2.0; }).kind() == ErrorKind::capacity);
@@ -182,12 +182,12 @@ TEST_CASE("concurrent: threads that run out of room leave a consistent tape") {
      : which == 2 ? extent.constants
                   : extent.operands) = 700;
     SharedTape tape{reserve(extent)};
-    const V x(tape, 1.0), y(tape, 2.0);
-    std::array<std::vector<V>, threadCount> made;
+    const SharedValue x(tape, 1.0), y(tape, 2.0);
+    std::array<std::vector<SharedValue>, threadCount> made;
     std::array<std::size_t, threadCount> refused{};
     for (auto& part : made) part.push_back(x + y);
     inParallel([&](std::size_t t) {
-      V sum = made[t].back();
+      SharedValue sum = made[t].back();
       while (refused[t] < 3) {
         try {
           sum = sum + x;
@@ -207,7 +207,7 @@ TEST_CASE("concurrent: threads that run out of room leave a consistent tape") {
       CHECK(refused[t] == 3);
       nodes += made[t].size();
       double sum = 2;
-      for (const V& v : made[t]) { // each handle still names the node it was given
+      for (const SharedValue& v : made[t]) { // each handle still names the node it was given
         const Op op = v.operation();
         if (op == Op::eBinaryAdd) wrong += v.dataCopy() != (sum += 1.0);
         else if (op == Op::eBinaryMult) wrong += v.dataCopy() != 2 * sum;
@@ -216,9 +216,9 @@ TEST_CASE("concurrent: threads that run out of room leave a consistent tape") {
     }
     CHECK(wrong == 0);
     CHECK(tape.size() == nodes);
-    const auto last = *std::ranges::find_if(made[0].rbegin(), made[0].rend(), [](const V& v) {
-      return v.operation() == Op::eBinaryAdd;
-    });
+    const auto last =
+        *std::ranges::find_if(made[0].rbegin(), made[0].rend(),
+                              [](const SharedValue& v) { return v.operation() == Op::eBinaryAdd; });
     backward(last);
     CHECK(x.gradCopy() == last.dataCopy() - 2.0);
     CHECK(y.gradCopy() == 1.0);
@@ -235,9 +235,9 @@ TEST_CASE("concurrent: collect after threads appended numbers and operand lists"
   for (int round = 0; round < 100 && !(numbersCrossed && listsCrossed); ++round) {
     SharedTape tape{reserve(Extent{3 * threadCount * each, 2 * threadCount * each,
                                    threadCount * each, 2 * threadCount * each})};
-    const V unused(tape, 0.0);
-    V x(tape, 1.0), y(tape, 1.0);
-    std::array<std::vector<V>, threadCount> products, sums;
+    const SharedValue unused(tape, 0.0);
+    SharedValue x(tape, 1.0), y(tape, 1.0);
+    std::array<std::vector<SharedValue>, threadCount> products, sums;
     inParallel([&](std::size_t t) {
       for (std::size_t i = 0; i < each; ++i) {
         products[t].push_back(x * static_cast<double>(1 + t * each + i));
@@ -256,7 +256,7 @@ TEST_CASE("concurrent: collect after threads appended numbers and operand lists"
     std::size_t wrong = 0;
     for (std::size_t t = 0; t < threadCount; ++t)
       for (std::size_t i = 0; i < each; ++i) {
-        const auto recordOf = [&](const V& v) {
+        const auto recordOf = [&](const SharedValue& v) {
           return tape.records()[tape.recordOf(v.sysGetRawNodeIndex())];
         };
         wrong +=
@@ -304,7 +304,7 @@ TEST_CASE("concurrent: different tapes in different threads share nothing") {
 
 TEST_CASE("concurrent: reading shared parameters of one tape while other threads append") {
   SharedTape tape{reserve(20'000)};
-  std::vector<V> parameters;
+  std::vector<SharedValue> parameters;
   for (int i = 0; i < 100; ++i) parameters.emplace_back(tape, i);
   std::array<double, threadCount> sums{};
   inParallel([&](std::size_t t) {

@@ -10,31 +10,31 @@ using namespace burtorch;
 
 namespace {
 
-using V = View<double>;
+using Rows = View<double>;
 
-V numbers(Tape<double>& tape, std::size_t rows, std::size_t cols) {
-  V view(tape, rows, cols);
+Rows numbers(Tape<double>& tape, std::size_t rows, std::size_t cols) {
+  Rows view(tape, rows, cols);
   for (std::size_t i = 0; i < view.size(); ++i)
     view.data()[i] = 0.1 * static_cast<double>(i % 7) - 0.25;
   return view;
 }
 
 // Every kind of block once, one after the other.
-Value<double> build(Tape<double>& tape) {
-  const V table = numbers(tape, 3, 2), w = numbers(tape, 5, 4), b = numbers(tape, 1, 5);
+Value<double> buildBlocks(Tape<double>& tape) {
+  const Rows table = numbers(tape, 3, 2), w = numbers(tape, 5, 4), b = numbers(tape, 1, 5);
   const std::vector<int> ids{0, 2, 1, 1, 2, 2}, targets{1, 0, 3};
-  const V x = gather(table, std::span<const int>(ids), 2);
-  const V y = affine(w, x, b);
-  const V z = gatherAffine(table, std::span<const int>(ids), w, b);
-  const V one = gatherAffine(table, std::span<const int>(ids).first(2), w);
-  const V q = tanh(y) + z * one;
-  const V r = 3.0 / (sqr(q) + 1.0);
-  const std::vector<V> parts{softmax(r), logSoftmax(r), layerNorm(r, b, numbers(tape, 1, 5))};
-  const V c = concatColumns(std::span<const V>(parts));
-  const std::vector<V> halves{x.reshape(1, 12).segment(0, 3).reshape(3, 1), x};
-  const V wide =
-      affine(numbers(tape, 2, 5), std::span<const V>(halves), {}, ParameterGradients::assign);
-  const V m = matmul(attention(c, 1, 3), w);
+  const Rows x = gather(table, std::span<const int>(ids), 2);
+  const Rows y = affine(w, x, b);
+  const Rows z = gatherAffine(table, std::span<const int>(ids), w, b);
+  const Rows one = gatherAffine(table, std::span<const int>(ids).first(2), w);
+  const Rows q = tanh(y) + z * one;
+  const Rows r = 3.0 / (sqr(q) + 1.0);
+  const std::vector<Rows> parts{softmax(r), logSoftmax(r), layerNorm(r, b, numbers(tape, 1, 5))};
+  const Rows c = concatColumns(std::span<const Rows>(parts));
+  const std::vector<Rows> halves{x.reshape(1, 12).segment(0, 3).reshape(3, 1), x};
+  const Rows wide =
+      affine(numbers(tape, 2, 5), std::span<const Rows>(halves), {}, ParameterGradients::assign);
+  const Rows m = matmul(attention(c, 1, 3), w);
   return reduceSum(crossEntropy(m, std::span<const int>(targets))) + reduceSum(wide);
 }
 
@@ -46,7 +46,7 @@ FileContent saved(const Tape<double>& tape) {
 
 TEST_CASE("blocks come back as they were, and go on computing") {
   Tape<double> tape, other;
-  const auto root = build(tape);
+  const auto root = buildBlocks(tape);
   backward(root);
   const FileContent file = saved(tape);
   other.leaf(1.0); // indices are others there
@@ -74,7 +74,7 @@ TEST_CASE("blocks come back as they were, and go on computing") {
 
 TEST_CASE("numbers that blocks keep come back, even where the inputs have changed since") {
   Tape<double> tape, other;
-  const auto root = build(tape);
+  const auto root = buildBlocks(tape);
   tape.values()[0] = 7.0; // not computed anew: the pullback uses what was kept
   backward(root);
   loadGraph(other, Bytes(saved(tape)), everyBlock<double>());
@@ -85,7 +85,7 @@ TEST_CASE("numbers that blocks keep come back, even where the inputs have change
 
 TEST_CASE("only the blocks that were given are known") {
   Tape<double> tape, other;
-  const V x = numbers(tape, 2, 2);
+  const Rows x = numbers(tape, 2, 2);
   softmax(x);
   checkFails(ErrorKind::badArgument, "the block softmax is not among those given",
              [&] { saveGraph(tape); });
@@ -99,7 +99,7 @@ TEST_CASE("only the blocks that were given are known") {
 
 TEST_CASE("bytes changed and sealed again are loaded or refused, and what is loaded computes") {
   Tape<double> tape, other;
-  build(tape);
+  buildBlocks(tape);
   FileContent file = saved(tape);
   checkBytesChanged(file, 64 + 16 * tape.size(), 7, [&](const FileContent& changed) {
     const auto start = other.mark();

@@ -14,7 +14,7 @@ using namespace burtorch;
 namespace {
 
 // The graph of data/graph.inc; tests/test_io.py builds it in Python. Operands of all kinds.
-Value<double> build(Tape<double>& tape) {
+Value<double> buildGraph(Tape<double>& tape) {
   using V = Value<double>;
   V a(tape, -3.0), b(tape, 2.0);
   a.setLabel("a");
@@ -44,7 +44,7 @@ FileContent golden() {
 
 FileContent example() {
   Tape<double> tape;
-  backward(build(tape));
+  backward(buildGraph(tape));
   const auto mark = tape.mark();
   return saveGraph(tape, {.marks = std::span(&mark, 1)});
 }
@@ -101,7 +101,7 @@ TEST_CASE("a graph is stored as it always was") {
 
 TEST_CASE("a graph that is loaded is the graph that was saved, whatever counts its nodes") {
   Tape<double> tape;
-  const auto root = build(tape);
+  const auto root = buildGraph(tape);
   backward(root);
   const auto saved = saveGraph(tape);
   Tape<double, std::uint8_t> narrow;
@@ -132,7 +132,7 @@ TEST_CASE("a graph that is loaded is the graph that was saved, whatever counts i
 
 TEST_CASE("a loaded graph has gradients of its own, beside what was on the tape") {
   Tape<double> tape;
-  const auto root = build(tape);
+  const auto root = buildGraph(tape);
   const auto saved = saveGraph(tape);
   backward(root);
   Tape<double> other;
@@ -150,7 +150,7 @@ TEST_CASE("a loaded graph has gradients of its own, beside what was on the tape"
 
 TEST_CASE("a stored recording can be run") {
   Tape<double> tape, loaded;
-  const auto root = build(tape);
+  const auto root = buildGraph(tape);
   loadGraph(loaded, Bytes(saveGraph(tape)));
   const auto at = [&](std::size_t node) { return Value<double>::at(loaded, node); };
   const Recording<double> f({at(0), at(1)}, at(loaded.size() - 1));
@@ -231,7 +231,7 @@ TEST_CASE("marks come back where they were") {
 TEST_CASE("graphs go through files") {
   const TemporaryFolder folder;
   Tape<double> tape;
-  build(tape);
+  buildGraph(tape);
   saveGraph(tape, folder / "graph.btg");
   CHECK(readFile(folder / "graph.btg") == saveGraph(tape));
   Tape<double> other;
@@ -242,7 +242,7 @@ TEST_CASE("graphs go through files") {
 
 TEST_CASE("a tape without room is left as it was") {
   Tape<double> tape;
-  for (int i = 0; i < 20; ++i) build(tape);
+  for (int i = 0; i < 20; ++i) buildGraph(tape);
   const auto saved = saveGraph(tape);
   Tape<double, std::uint8_t> narrow;
   checkFails(ErrorKind::capacity, "counts to 255", [&] { loadGraph(narrow, Bytes(saved)); });

@@ -70,7 +70,7 @@ template <class F> void checkSame(const F& f, const std::string& name, Passes pa
   CHECK_MESSAGE(same(replayed(recording, at), eagerly(f, at)), name);
 }
 
-V tiny(const V& a, const V& b) {
+V tinyGraph(const V& a, const V& b) {
   const V c = a + b, d = a * b + pow3(b), e = c - d;
   return sqr(e) / 2.0;
 }
@@ -80,7 +80,7 @@ V tiny(const V& a, const V& b) {
 TEST_CASE("replay: the paper's tiny graph at other points") {
   Tape<double> tape;
   const V a(tape, 1.0), b(tape, 1.0);
-  const R f({a, b}, tiny(a, b));
+  const R f({a, b}, tinyGraph(a, b));
   auto w = f.workspace();
   std::array<double, 2> g{};
   CHECK(f.valueAndGradient(w, std::array{-41.0, 2.0}, g) == 612.5);

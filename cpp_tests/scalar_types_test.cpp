@@ -26,7 +26,7 @@ namespace op = burtorch::op;
 
 namespace {
 
-constexpr std::array samples{-3.1, -1.7, -0.8, -0.45, 0.35, 0.6, 0.9, 1.3, 2.2, 3.7};
+constexpr std::array points{-3.1, -1.7, -0.8, -0.45, 0.35, 0.6, 0.9, 1.3, 2.2, 3.7};
 
 // How a type holds numbers: lanes of them, to so many digits.
 template <class T> struct As {
@@ -55,7 +55,7 @@ template <class T> struct As<bt::dual<T>> {
 
 // Sample k as the type holds it, lane by lane.
 template <class T> T sample(std::size_t k) {
-  return As<T>::make([&](std::size_t i) { return samples[(k + i) % samples.size()]; });
+  return As<T>::make([&](std::size_t i) { return points[(k + i) % points.size()]; });
 }
 
 // One operation in one form on n operands.
@@ -139,7 +139,7 @@ template <class T> void checkAll() {
   const auto inT = allCases<T>();
   const auto inDouble = allCases<double>();
   for (std::size_t c = 0; c < inT.size(); ++c)
-    for (std::size_t first = 0; first < samples.size(); ++first) {
+    for (std::size_t first = 0; first < points.size(); ++first) {
       std::vector<T> x;
       for (std::size_t k = 0; k < inT[c].n; ++k) x.push_back(sample<T>(first + k));
       const auto got = outcomeOf(inT[c], x);

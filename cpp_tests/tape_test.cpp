@@ -691,8 +691,8 @@ TEST_CASE("tape: a buffer divided for a usual mix") {
     if (bytes >= 4096) CHECK(made >= bytes / 64);
     for (std::size_t i = 0; i < made; ++i) CHECK(tape.values()[i] == static_cast<double>(i));
   }
-  const Buffer small(10);
-  CHECK(errorOf([&] { Tape<double>{small.span}; }).kind() == ErrorKind::capacity);
+  const Buffer tooSmall(10);
+  CHECK(errorOf([&] { Tape<double>{tooSmall.span}; }).kind() == ErrorKind::capacity);
   CHECK(errorOf([&] { Tape<double>{std::span<std::byte>{}}; }).kind() == ErrorKind::capacity);
 }
 

@@ -17,10 +17,10 @@ using namespace block_support;
 namespace {
 
 using View64 = View<double>;
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
-Numbers numbersOf(const View64& view) { return {view.data().begin(), view.data().end()}; }
-Numbers gradsOf(const View64& view) { return {view.gradCopy().begin(), view.gradCopy().end()}; }
+Doubles numbersOf(const View64& view) { return {view.data().begin(), view.data().end()}; }
+Doubles gradsOf(const View64& view) { return {view.gradCopy().begin(), view.gradCopy().end()}; }
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
@@ -43,7 +43,7 @@ struct Network {
   }
 };
 
-Numbers gradientOfNetwork() {
+Doubles gradientOfNetwork() {
   Tape<double> tape;
   const Network network(tape);
   backward(network.loss);
@@ -51,7 +51,7 @@ Numbers gradientOfNetwork() {
   return {all.begin(), all.begin() + 38}; // the leaves
 }
 
-Numbers leafGradients(const Tape<double>& tape) {
+Doubles leafGradients(const Tape<double>& tape) {
   const auto all = gradientsOf(tape);
   return {all.begin(), all.begin() + 38};
 }
@@ -62,7 +62,7 @@ Numbers leafGradients(const Tape<double>& tape) {
 
 TEST_CASE("view: shapes, elements, rows, slices, segments") {
   Tape<double> tape;
-  const Numbers numbers{1, 2, 3, 4, 5, 6};
+  const Doubles numbers{1, 2, 3, 4, 5, 6};
   const View64 m = matrix(tape, 3, 2, spanOf(numbers)), v = vector(tape, spanOf(numbers));
   CHECK(m.rows() == 3);
   CHECK(m.cols() == 2);
@@ -71,10 +71,10 @@ TEST_CASE("view: shapes, elements, rows, slices, segments") {
   CHECK(v.cols() == 6);
   CHECK(m(2, 0).dataCopy() == 5);
   CHECK(m[3].dataCopy() == 4);
-  CHECK(numbersOf(m.row(1)) == Numbers{3, 4});
-  CHECK(numbersOf(m.slice(1, 2)) == Numbers{3, 4, 5, 6});
+  CHECK(numbersOf(m.row(1)) == Doubles{3, 4});
+  CHECK(numbersOf(m.slice(1, 2)) == Doubles{3, 4, 5, 6});
   CHECK(m.slice(3, 0).size() == 0);
-  CHECK(numbersOf(v.segment(2, 3)) == Numbers{3, 4, 5});
+  CHECK(numbersOf(v.segment(2, 3)) == Doubles{3, 4, 5});
   CHECK(m.reshape(2, 3)(1, 0).dataCopy() == 4);
   CHECK(&m.tape() == &tape);
   m.data()[1] = 7; // a view owns nothing: every handle sees it
@@ -98,7 +98,7 @@ TEST_CASE("view: what is not there is named") {
 
 TEST_CASE("view: too few or too many numbers leave the tape as it was") {
   Tape<double> tape;
-  const Numbers numbers{1, 2, 3};
+  const Doubles numbers{1, 2, 3};
   CHECK(errorOf([&] { matrix(tape, 2, 2, spanOf(numbers)); }).what() ==
         std::string("a view of 2×2 numbers was given 3"));
   CHECK(tape.size() == 0);
@@ -106,10 +106,10 @@ TEST_CASE("view: too few or too many numbers leave the tape as it was") {
 
 TEST_CASE("view: the numbers may lie on the tape itself") {
   Tape<double> tape;
-  View64 v = vector(tape, spanOf(Numbers{1, 2, 3}));
+  View64 v = vector(tape, spanOf(Doubles{1, 2, 3}));
   for (int i = 0; i < 12; ++i) { // the tape grows now and then
     v = vector(tape, std::span<const double>(v.data()));
-    REQUIRE(numbersOf(v) == Numbers{1, 2, 3});
+    REQUIRE(numbersOf(v) == Doubles{1, 2, 3});
     tape.leaves(std::size_t{1} << i);
   }
 }
@@ -118,12 +118,12 @@ TEST_CASE("view: it is a range of Values") {
   static_assert(RangeOfValues<View64>);
   static_assert(std::random_access_iterator<View64::Iterator>);
   Tape<double> tape;
-  const View64 x = vector(tape, spanOf(Numbers{1, 2, 3})),
-               y = vector(tape, spanOf(Numbers{4, 5, 6}));
+  const View64 x = vector(tape, spanOf(Doubles{1, 2, 3})),
+               y = vector(tape, spanOf(Doubles{4, 5, 6}));
   const auto root = innerProduct(x, y) + reduceSum(x) + reduceMean(y);
   CHECK(root.dataCopy() == 32 + 6 + 5);
   backward(root);
-  CHECK(gradsOf(x) == Numbers{5, 6, 7});
+  CHECK(gradsOf(x) == Doubles{5, 6, 7});
   CHECK(gradsOf(y)[0] == doctest::Approx(1 + 1.0 / 3));
   double sum = 0;
   for (const auto& each : x) sum += each.dataCopy();
@@ -173,11 +173,11 @@ TEST_CASE("view: rewinding and recording anew gives the same, and takes no more 
   Tape<double> tape;
   const View64 w = leaves<double>(tape, {{4, 4}}, -1, 1)[0];
   const auto mark = tape.mark();
-  Numbers first;
+  Doubles first;
   Extent capacity;
   for (int i = 0; i < 3; ++i) {
     backward(reduceSum(softmax(affine(w, tanh(w)))));
-    const Numbers now = gradsOf(w);
+    const Doubles now = gradsOf(w);
     if (i == 0) first = now, capacity = tape.capacity();
     tape.rewind(mark);
     tape.zeroGrad();
@@ -218,8 +218,8 @@ TEST_CASE("view: collect keeps whole blocks with all they need") {
   junk = junk + network.loss;
   [[maybe_unused]] View64 unused = softmax(network.x);
   backward(network.loss);
-  const Numbers w = gradsOf(network.w), hidden = gradsOf(network.hidden);
-  const Numbers values = numbersOf(network.logits);
+  const Doubles w = gradsOf(network.w), hidden = gradsOf(network.hidden);
+  const Doubles values = numbersOf(network.logits);
   const std::size_t before = tape.size();
   View64 part = network.logits.row(1).segment(1, 2); // some nodes of a block
   tape.collect(network.w, network.x, network.b, network.table, network.hidden, network.logits,
@@ -291,7 +291,7 @@ TEST_CASE_TEMPLATE("view: any index type", Index, std::uint16_t, std::uint64_t) 
 // ---- sweeps --------------------------------------------------------------------------------------
 
 TEST_CASE("view: all ways to a gradient agree where blocks are on the tape") {
-  const Numbers want = gradientOfNetwork();
+  const Doubles want = gradientOfNetwork();
   CHECK(std::ranges::any_of(want, [](double g) { return g != 0; }));
   SUBCASE("backwardReaching") {
     Tape<double> tape;
@@ -345,7 +345,7 @@ TEST_CASE("view: a root inside a block, and two roots") {
   for (std::size_t p = 0; p < 3; ++p)
     for (std::size_t q = 0; q < 3; ++q)
       CHECK(w(p, q).gradCopy() == doctest::Approx(want(1, 0, p, q)));
-  CHECK(gradsOf(after) == Numbers(9, 0.0));
+  CHECK(gradsOf(after) == Doubles(9, 0.0));
   backward(y(2, 2), 2.0); // leaves accumulate, the other root's gradient is gone
   for (std::size_t p = 0; p < 3; ++p)
     for (std::size_t q = 0; q < 3; ++q)
@@ -359,24 +359,24 @@ TEST_CASE("view: gradients written through a view do not leak into the next swee
   const View64 x(tape, 1, 3), y = x * 2.0;
   for (auto& g : y.grads()) g = 100;
   backward(y[1]);
-  CHECK(gradsOf(x) == Numbers{0, 2, 0});
+  CHECK(gradsOf(x) == Doubles{0, 2, 0});
 }
 
 TEST_CASE("view: blocks that the root does not depend on leave no trace, NaN or not") {
   Tape<double> tape;
-  const View64 x = vector(tape, spanOf(Numbers{0, infinity, 1}));
+  const View64 x = vector(tape, spanOf(Doubles{0, infinity, 1}));
   const View64 w(tape, 3, 3);
   logarithm(x) / x;
   softmax(x);
   affine(w, x);
   layerNorm(x, x, x);
   backward(reduceSum(w * 2.0));
-  CHECK(gradsOf(x) == Numbers(3, 0.0));
-  CHECK(gradsOf(w) == Numbers(9, 2.0));
+  CHECK(gradsOf(x) == Doubles(3, 0.0));
+  CHECK(gradsOf(w) == Doubles(9, 2.0));
 }
 
 TEST_CASE("view: restricted to some leaves, the others keep their gradients") {
-  const Numbers want = gradientOfNetwork();
+  const Doubles want = gradientOfNetwork();
   Tape<double> tape;
   const Network network(tape);
   for (auto& g : network.x.grads()) g = 9;
@@ -384,14 +384,14 @@ TEST_CASE("view: restricted to some leaves, the others keep their gradients") {
   std::vector<Value<double>> wanted(network.w.begin(), network.w.end());
   wanted.insert(wanted.end(), network.b.begin(), network.b.end());
   backwardRestricted(network.loss, wanted);
-  CHECK(gradsOf(network.w) == Numbers(want.begin(), want.begin() + 12));
-  CHECK(gradsOf(network.b) == Numbers(want.begin() + 20, want.begin() + 23));
-  CHECK(gradsOf(network.x) == Numbers(8, 9.0));
-  CHECK(gradsOf(network.table) == Numbers(15, 9.0));
+  CHECK(gradsOf(network.w) == Doubles(want.begin(), want.begin() + 12));
+  CHECK(gradsOf(network.b) == Doubles(want.begin() + 20, want.begin() + 23));
+  CHECK(gradsOf(network.x) == Doubles(8, 9.0));
+  CHECK(gradsOf(network.table) == Doubles(15, 9.0));
   tape.zeroGrad();
   backwardRestricted(network.loss, network.table); // a view is a range of Values
-  CHECK(gradsOf(network.table) == Numbers(want.begin() + 23, want.end()));
-  CHECK(gradsOf(network.w) == Numbers(12, 0.0));
+  CHECK(gradsOf(network.table) == Doubles(want.begin() + 23, want.end()));
+  CHECK(gradsOf(network.w) == Doubles(12, 0.0));
 }
 
 TEST_CASE("view: an operand of a block takes part as a whole, else nothing is touched") {
@@ -403,7 +403,7 @@ TEST_CASE("view: an operand of a block takes part as a whole, else nothing is to
   CHECK(error.kind() == ErrorKind::badArgument);
   CHECK(error.what() ==
         std::string("backwardRestricted: of an operand of affine either all nodes or none"));
-  CHECK(gradsOf(network.w) == Numbers(12, 4.0));
+  CHECK(gradsOf(network.w) == Doubles(12, 4.0));
 }
 
 TEST_CASE("view: restricted sweeps of blocks with many operands") {

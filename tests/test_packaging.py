@@ -58,6 +58,8 @@ def quickly(compiler: str, tmp_path_factory: pytest.TempPathFactory) -> list[str
         "cmake.define.CMAKE_CXX_COMPILER": faster.path if faster else compiler,
         "cmake.define.CMAKE_CXX_FLAGS_DEBUG": "-O0",
         "cmake.define.BURTORCH_PYTHON_ISAS": "baseline",
+        "cmake.define.CMAKE_UNITY_BUILD": "ON",
+        "cmake.define.CMAKE_UNITY_BUILD_BATCH_SIZE": "6",
     }
     return [
         "--no-build-isolation",

@@ -90,11 +90,13 @@ def batch(work: str, parameters: Parameters) -> Loop:
 @PEER.offers("Python", "mlp", "gpt", tolerance=1e-4)
 def models(work: str, parameters: Parameters) -> Loop:
     import burtorch as bt
-    import numpy as np
 
     weights, x, y = model(work, parameters)
     network = bt.nn.CharMLP(hidden=parameters["e"]) if work == "mlp" else bt.nn.GPT()
-    network.values = np.concatenate([w.ravel() for w in weights.values()])
+    at = 0
+    for w in weights.values():
+        network.values[at : at + w.size] = w.ravel()
+        at += w.size
     micro = min(len(x), parameters.get("micro", 64 if work == "mlp" else 8))
     threads = parameters.get("threads", 1)
 

@@ -52,6 +52,8 @@ struct EmitOptions {
 
 namespace detail {
 
+namespace c_code { // functions that must not hide those of the scalars
+
 // Statements t0, t1, …: each an expression over earlier ones.
 struct Statements {
   struct One {
@@ -212,6 +214,10 @@ BURTORCH_STANDARD_FUNCTIONS(BURTORCH_FUNCTION)
 BURTORCH_STANDARD_FUNCTIONS_OF_TWO(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
+} // namespace c_code
+
+using c_code::CNumber, c_code::Statements;
+
 // Runs a recording's records forward and backward over CNumbers.
 template <class R> class Emitter {
   using T = std::remove_cvref_t<decltype(std::declval<R>().tape().values()[0])>;
@@ -359,7 +365,7 @@ private:
         contribute<O, F>(
             record, [&] { return left<F>(record); }, [&] { return right<F>(record); },
             [&](std::size_t place) { return number(place); }, z, g,
-            [&](std::size_t node, const C& c, auto) { give(node, c); });
+            [&](Index node, const C& c, auto) { give(node, c); });
       } else if constexpr (op::is<op::Reduction, O>) {
         const auto nodes = recording_.operandsOf(record);
         O::pullback(gathered(record), z, g, [&](std::size_t i, const C& c) { give(nodes[i], c); });

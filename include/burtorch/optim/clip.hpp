@@ -29,7 +29,8 @@ template <class T> double norm(std::span<const T> gradients) {
 // Scales gradients to a norm of at most `most` and returns the norm they had.
 template <class T> double clipByNorm(std::span<T> gradients, double most) {
   if (!(most >= 0))
-    detail::fail(ErrorKind::badArgument, "clipByNorm: the largest norm can't be negative");
+    burtorch::detail::fail(ErrorKind::badArgument,
+                           "clipByNorm: the largest norm can't be negative");
   const double had = norm(std::span<const T>(gradients));
   const double factor = most / (had + 1e-6); // as torch.nn.utils.clip_grad_norm_ does
   if (factor < 1)
@@ -40,7 +41,8 @@ template <class T> double clipByNorm(std::span<T> gradients, double most) {
 // Moves each gradient into [-most, most].
 template <class T> void clipByValue(std::span<T> gradients, const std::type_identity_t<T>& most) {
   if (!(most >= T(0)))
-    detail::fail(ErrorKind::badArgument, "clipByValue: the largest value can't be negative");
+    burtorch::detail::fail(ErrorKind::badArgument,
+                           "clipByValue: the largest value can't be negative");
   for (T& g : gradients) g = std::clamp(g, T(-most), most);
 }
 
