@@ -176,18 +176,19 @@ BURTORCH_TESTED_TYPES(BURTORCH_TEST)
 #undef BURTORCH_TEST
 
 TEST_CASE("derivatives in float128 have the digits of float128") {
-  using Q = bt::float128;
-  const Q h(1e-10);
+  using Quad = bt::float128;
+  const Quad h(1e-10);
   for (const double at : {0.35, 0.6, 0.9}) {
-    const Q x(at);
+    const Quad x(at);
 #define BURTORCH_CHECK(Name, function)                                                             \
   {                                                                                                \
-    const Q z = op::Name::forward(x), slope = op::Name::pullback(x, z, Q(1));                      \
-    const auto difference = [&](Q step) {                                                          \
+    const Quad z = op::Name::forward(x), slope = op::Name::pullback(x, z, Quad(1));                \
+    const auto difference = [&](Quad step) {                                                       \
       return (op::Name::forward(x + step) - op::Name::forward(x - step)) / (step + step);          \
     };                                                                                             \
-    const Q want = (Q(4) * difference(h) - difference(h + h)) / Q(3); /* error of order h⁴ */    \
-    CHECK_MESSAGE(fabs(slope - want) < Q(1e-20),                                                   \
+    const Quad want =                                                                              \
+        (Quad(4) * difference(h) - difference(h + h)) / Quad(3); /* error of order h⁴ */         \
+    CHECK_MESSAGE(fabs(slope - want) < Quad(1e-20),                                                \
                   std::string(#function) << " is off by " << static_cast<double>(slope - want));   \
   }
     BURTORCH_UNARY_OPERATIONS(BURTORCH_CHECK)
