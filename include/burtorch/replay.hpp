@@ -41,7 +41,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <map>
-#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -354,14 +353,20 @@ public:
       oneByOne();
     }
   }
-  template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const { push(w); }
+  template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const {
+    detail::Step<S, Index>::runFrom(w.forward_, 0, w.columns_, S(0));
+  }
   template <class S> const S& output(const Space<S>& w, std::size_t i = 0) const {
     return w.values_[outputs_[i]];
   }
   template <class S>
   BURTORCH_NOINLINE void backward(Space<S>& w, std::size_t output = 0,
                                   const std::type_identity_t<S>& seed = S(1)) const {
-    pull(w, output, seed);
+    if (!isPlanned()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
+    else
+      for (const Index i : zeros_) w.grads_[i] = S(0);
+    w.grads_[outputs_[output]] = seed;
+    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], w.columns_, seed);
   }
   template <class S, class Out> BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
     const S* const grads = w.grads_.data();
@@ -446,17 +451,6 @@ private:
 #endif
   }
 
-  template <class S> BURTORCH_INLINE void push(Space<S>& w) const {
-    detail::Step<S, Index>::runFrom(w.forward_, 0, w.columns_, S(0));
-  }
-  template <class S>
-  BURTORCH_INLINE void pull(Space<S>& w, std::size_t output, const S& seed) const {
-    if (!isPlanned()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
-    else
-      for (const Index i : zeros_) w.grads_[i] = S(0);
-    w.grads_[outputs_[output]] = seed;
-    detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], w.columns_, seed);
-  }
   template <class S> BURTORCH_INLINE void forwardAndBackward(Space<S>& w) const {
     if (!w.both_.empty()) {
       const auto& c = w.columns_;
