@@ -255,3 +255,23 @@ TEST_CASE("replay: what can't be recorded") {
           f.jacobian(w, room, std::span<double>(room), std::span<double>());
         }).kind() == ErrorKind::badArgument);
 }
+
+TEST_CASE("replay: a gradient of 0 has the tape's sign, and sweeps from older outputs begin anew") {
+  Tape<double> tape;
+  const V a(tape, 2.0);
+  const R zero({a}, a * -0.0);
+  auto w = zero.workspace();
+  double gradient = 1;
+  zero.valueAndGradient(w, std::array{2.0}, &gradient);
+  CHECK(gradient == 0.0);
+  CHECK(!std::signbit(gradient));
+
+  const std::array<V, 1> in{a};
+  const std::array<V, 2> out{exp(a), sin(a)}; // the later one gives to a first
+  const R two(in, out);
+  auto v = two.workspace();
+  std::array<double, 2> values{}, rows{};
+  two.jacobian(v, std::array{0.5}, std::span<double>(values), std::span<double>(rows));
+  CHECK(rows[0] == std::exp(0.5));
+  CHECK(rows[1] == std::cos(0.5));
+}
