@@ -60,11 +60,11 @@ class Page:
             os.close(fd)
         self._received = b""
         self._number = 0
-        self._session: str | None = None
+        self._attached: str | None = None
         self._loaded = 0
         self.complaints: list[str] = []
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
+        self._attached = self.send("Target.attachToTarget", targetId=target, flatten=True)[
             "sessionId"
         ]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -122,8 +122,8 @@ class Page:
         """Give a command, wait for its answer."""
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
+        if self._attached:
+            message["sessionId"] = self._attached
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while True:
             answer = self._next_message(60)
