@@ -17,12 +17,14 @@ namespace detail {
 
 // One sample reads w and writes dw once and together: `rows` rows of them at a time, for which dx
 // is read and written once. (More than two rows that are 4096 bytes apart would compete for the
-// same places in the first cache.)
+// same places in the first cache.) From the last row to the first: forward has just read the last
+// ones, and begins with the first ones next time. Returns how many rows are left.
 template <std::size_t rows, bool wantsInput, bool adds, class T>
-BURTORCH_INLINE std::size_t backwardRows(std::size_t i, std::size_t n, std::size_t k, const T* x,
+BURTORCH_INLINE std::size_t backwardRows(std::size_t n, std::size_t k, const T* x,
                                          const Matrix<const T>& w, const T* dy, T* dx,
                                          const Matrix<T>& dw) {
-  for (; i + rows <= n; i += rows) {
+  for (; n >= rows; n -= rows) {
+    const std::size_t i = n - rows;
     Pack<T> g[rows];
     unroll<rows>([&](auto r) BURTORCH_INLINE_LAMBDA { g[r] = fill(dy[i + r]); });
     const T* const from = wantsInput ? w.row(i) : nullptr;
@@ -44,14 +46,14 @@ BURTORCH_INLINE std::size_t backwardRows(std::size_t i, std::size_t n, std::size
       });
     });
   }
-  return i;
+  return n;
 }
 
 template <bool wantsInput, bool adds, class T>
 BURTORCH_NOINLINE void backwardOfOne(std::size_t k, const T* x, const Matrix<const T>& w,
                                      const T* dy, T* dx, const Matrix<T>& dw) {
-  const std::size_t done = backwardRows<2, wantsInput, adds>(0, dw.rows, k, x, w, dy, dx, dw);
-  backwardRows<1, wantsInput, adds>(done, dw.rows, k, x, w, dy, dx, dw);
+  const std::size_t left = backwardRows<2, wantsInput, adds>(dw.rows, k, x, w, dy, dx, dw);
+  backwardRows<1, wantsInput, adds>(left, k, x, w, dy, dx, dw);
 }
 
 // sums[j] (+)= Σᵢ x[i][j]
