@@ -117,16 +117,6 @@ template <class S, class Index> struct Step {
 
   static S stop(const Step*, S*, S*, const S*, const Columns*, S last) { return last; }
 
-  // What comes before a sweep: gradients that will be added to, and the output's.
-  static S zero(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
-    grads[s->result] = S(0);
-    return s[1].run(s + 1, values, grads, constants, c, last);
-  }
-  static S seed(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S) {
-    grads[s->result] = S(1);
-    return s[1].run(s + 1, values, grads, constants, c, S(1));
-  }
-
   // Computes the result.
   template <class O, Form F, Fresh fresh>
   static S push(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
@@ -158,21 +148,21 @@ template <class S, class Index> struct Step {
 
   // Adds to the gradients of the operands, or sets them where they have none yet; last is what the newest
   // of them then has.
-  template <class O, Form F, Fresh fresh, bool sets>
+  template <class O, Form F, Fresh fresh, bool sets, bool isBNewer>
   static S pull(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
     const S adjoint = fresh == Fresh::adjoint ? last : grads[s->result];
     if constexpr (op::is<op::Block, O>) {
       pullBlock(values, grads, c->constants, c->operands, Everything{}, *s);
-    } else if (!O::isLinear && isZero(adjoint)) { // where 0 times the derivative might not be 0
+    } else if (!O::isLinear && isZero(adjoint)) [[unlikely]] { // 0 times it might not be 0
       if constexpr (isSimple<O>) {
         if (sets && F != Form::numberNode) grads[s->a] = S(0);
         if (sets && op::is<op::Binary, O> && F != Form::nodeNumber) grads[s->b] = S(0);
-        last = grads[newestOperand<O, F>(*s)];
+        last = grads[isBNewer ? s->b : s->a];
       }
     } else if constexpr (isSimple<O>) {
       const C g = static_cast<C>(computed(adjoint));
       contribute<O, F>(
-          *s,
+          *s, std::bool_constant<isBNewer>{},
           [=]() BURTORCH_INLINE_LAMBDA {
             return static_cast<C>(computed(F == Form::numberNode ? constants[s->a] : values[s->a]));
           },
@@ -195,11 +185,6 @@ template <class S, class Index> struct Step {
       pullMany<O, F>(values, grads, c->operands, Everything{}, *s, adjoint);
     }
     return s[1].run(s + 1, values, grads, constants, c, last);
-  }
-  template <class O, Form F> static Index newestOperand(const Step& s) {
-    if constexpr (!op::is<op::Binary, O> || F == Form::nodeNumber) return s.a;
-    else if constexpr (F == Form::numberNode) return s.b;
-    else return s.a < s.b ? s.b : s.a;
   }
 
   // Runs the steps from the k-th on, of `all` as withStops() made them.
@@ -329,10 +314,8 @@ public:
     const auto forward = forwardSteps<S>(), backward = backwardSteps<S>();
     w.forward_ = Step::withStops(forward);
     w.backward_ = Step::withStops(backward);
-    if (isPlanned() && 2 * forward.size() + zeros_.size() < Step::most) {
+    if (isPlanned() && 2 * forward.size() < Step::most) {
       w.both_ = forward;
-      for (const Index i : zeros_) w.both_.push_back({&Step::zero, i, 0, 0});
-      w.both_.push_back({&Step::seed, outputs_[0], 0, 0});
       w.both_.insert(w.both_.end(), backward.begin(), backward.end());
       w.both_.push_back({&Step::stop, 0, 0, 0});
     }
@@ -363,9 +346,7 @@ public:
   BURTORCH_NOINLINE void backward(Space<S>& w, std::size_t output = 0,
                                   const std::type_identity_t<S>& seed = S(1)) const {
     if (!isPlanned()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
-    else
-      for (const Index i : zeros_) w.grads_[i] = S(0);
-    w.grads_[outputs_[output]] = seed;
+    begin(w, output, seed);
     detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], w.columns_, seed);
   }
   template <class S, class Out> BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
@@ -451,8 +432,18 @@ private:
 #endif
   }
 
+  // What comes before a sweep: gradients that will be added to, and the output's.
+  template <class S> BURTORCH_INLINE void begin(Space<S>& w, std::size_t output, const S& seed) const {
+    S* const grads = w.grads_.data();
+    for (const Index i : zeros_) {
+      grads[i] = S(0);
+      oneByOne();
+    }
+    grads[outputs_[output]] = seed;
+  }
   template <class S> BURTORCH_INLINE void forwardAndBackward(Space<S>& w) const {
     if (!w.both_.empty()) {
+      begin(w, 0, S(1));
       const auto& c = w.columns_;
       const auto* const first = w.both_.data();
       first->run(first, c.values, c.grads, c.constants, &c, S(0));
@@ -630,7 +621,7 @@ private:
     using op::Operands, detail::Fresh;
     using Step = detail::Step<S, Index>;
     std::vector<Step> steps;
-    std::size_t last = isPlanned() ? outputs_[0] : none;
+    std::size_t last = none;
     for (std::size_t r = tape_.records().size(); r-- != 0;) {
       const Record& record = tape_.records()[r];
       const bool sets = isPlanned() && sets_[r];
@@ -647,9 +638,14 @@ private:
       const auto run = detail::withInstance(
           record.code(), fresh, [&]<class O, Form F, Fresh f>() -> typename Step::Run {
             constexpr Fresh whenSet = f == Fresh::gradient ? Fresh::none : f; // not added to
-            if constexpr (Step::template isSimple<O>)
-              if (sets) return &Step::template pull<O, F, whenSet, true>;
-            return &Step::template pull<O, F, f, false>;
+            const auto with = [&]<bool isBNewer>(std::bool_constant<isBNewer>) -> Step::Run {
+              if constexpr (Step::template isSimple<O>)
+                if (sets) return &Step::template pull<O, F, whenSet, true, isBNewer>;
+              return &Step::template pull<O, F, f, false, isBNewer>;
+            };
+            if constexpr (op::is<op::Binary, O> && F != Form::nodeNumber)
+              if (F == Form::numberNode || record.a < record.b) return with(std::true_type{});
+            return with(std::false_type{});
           });
       steps.push_back({run, record.result, record.a, record.b});
     }

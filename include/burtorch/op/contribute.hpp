@@ -19,10 +19,10 @@ template <bool is> using Newest = std::bool_constant<is>;
 
 // record: its fields a and b. x(), y(): the operands, y() also where it is a number; number(place): a
 // constant. z is the result, g its adjoint. give(node, contribution, Newest): the newer operand last, of
-// which Newest says so.
+// which Newest says so. isBNewer, of two nodes, is a bool or a constant.
 template <class O, Form F, class Record, class X, class Y, class Number, class C, class Give>
-BURTORCH_INLINE void contribute(const Record& record, const X& x, const Y& y, const Number& number,
-                                const C& z, const C& g, const Give& give) {
+BURTORCH_INLINE void contribute(const Record& record, const auto& isBNewer, const X& x, const Y& y,
+                                const Number& number, const C& z, const C& g, const Give& give) {
   static_assert(op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>);
   if constexpr (op::is<op::Unary, O>) {
     give(record.a, O::pullback(x(), z, g), Newest<true>{});
@@ -35,7 +35,7 @@ BURTORCH_INLINE void contribute(const Record& record, const X& x, const Y& y, co
     give(record.b, O::pullbackY(x(), y(), z, g), Newest<true>{});
   } else {
     const C toX = O::pullbackX(x(), y(), z, g), toY = O::pullbackY(x(), y(), z, g);
-    if (record.a < record.b) {
+    if (isBNewer) {
       give(record.a, toX, Newest<false>{});
       give(record.b, toY, Newest<true>{});
     } else {
