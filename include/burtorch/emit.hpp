@@ -364,9 +364,8 @@ private:
       if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>) {
         contribute<O, F>(
             record, record.a < record.b, [&] { return left<F>(record); },
-            [&] { return right<F>(record); },
-            [&](std::size_t place) { return number(place); }, z, g,
-            [&](Index node, const C& c, auto) { give(node, c); });
+            [&] { return right<F>(record); }, [&](std::size_t place) { return number(place); }, z,
+            g, [&](Index node, const C& c, auto) { give(node, c); });
       } else if constexpr (op::is<op::Reduction, O>) {
         const auto nodes = recording_.operandsOf(record);
         O::pullback(gathered(record), z, g, [&](std::size_t i, const C& c) { give(nodes[i], c); });

@@ -433,7 +433,8 @@ private:
   }
 
   // What comes before a sweep: gradients that will be added to, and the output's.
-  template <class S> BURTORCH_INLINE void begin(Space<S>& w, std::size_t output, const S& seed) const {
+  template <class S>
+  BURTORCH_INLINE void begin(Space<S>& w, std::size_t output, const S& seed) const {
     S* const grads = w.grads_.data();
     for (const Index i : zeros_) {
       grads[i] = S(0);
