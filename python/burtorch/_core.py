@@ -19,18 +19,19 @@ _FOLDERS = [Path(_cpu.__file__).parent]
 
 def _builds() -> list[str]:
     """The instruction sets for which there is an extension module."""
-    here = [folder for folder in _FOLDERS if folder.is_dir()]
-    return sorted({p.name.split(".")[0][len("_core_") :] for f in here for p in f.glob("_core_*.*")})
+    files = [file for folder in _FOLDERS if folder.is_dir() for file in folder.glob("_core_*.*")]
+    return sorted({file.name.split(".")[0][len("_core_") :] for file in files})
 
 
 def _choose() -> str:
     built = _builds()
     runnable = [isa for isa in _cpu.supported() if isa in built]
     wanted = os.environ.get("BURTORCH_ISA")
+    asked, can = f"BURTORCH_ISA={wanted}", ", ".join(runnable)
     if wanted and wanted not in built:
-        wrong = f"BURTORCH_ISA={wanted}: there is no such build; there are {', '.join(built)}"
+        wrong = f"{asked}: there is no such build; there are {', '.join(built)}"
     elif wanted and wanted not in runnable:
-        wrong = f"BURTORCH_ISA={wanted}: this processor can't run it; it can run {', '.join(runnable)}"
+        wrong = f"{asked}: this processor can't run it; it can run {can}"
     elif not runnable:
         wrong = f"this processor can run none of burtorch's builds: {', '.join(built)}"
     else:
