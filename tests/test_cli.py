@@ -39,9 +39,7 @@ def burtorch(run: Run, site: Path, *arguments: str, cwd: Path) -> str:
     return run(command, cwd=cwd, PYTHONPATH=str(site)).strip()
 
 
-def complaint(
-    site: Path, *arguments: str, cwd: Path, status: int = 1, **environment: str
-) -> str:
+def complaint(site: Path, *arguments: str, cwd: Path, status: int = 1, **environment: str) -> str:
     """The one line that a command ends with."""
     done = subprocess.run(
         [sys.executable, "-m", "burtorch", *arguments],

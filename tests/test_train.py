@@ -368,10 +368,10 @@ def test_a_step_that_is_broken_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) 
 @POSIX
 def test_ctrl_c_while_a_text_is_read_is_one_line(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "text")
-    with start("train", "gpt", "--data=text", cwd=tmp_path) as process:
-        with (tmp_path / "text").open("w"):  # when somebody reads
-            process.send_signal(signal.SIGINT)
-            _, error = process.communicate(timeout=60)
+    process = start("train", "gpt", "--data=text", cwd=tmp_path)
+    with (tmp_path / "text").open("w"):  # when somebody reads
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
     assert (process.returncode, error) == (130, "burtorch: interrupted\n")
     assert not (tmp_path / "burtorch-gpt").exists()
 

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from . import _cpu
 
-
 _FOLDERS = [Path(_cpu.__file__).parent]
 
 

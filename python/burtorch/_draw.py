@@ -89,9 +89,7 @@ def limit(options: argparse.Namespace, key: str) -> int | None:
     return None if number is None else min(number, 2**31)  # which is as good as none
 
 
-def draw(
-    options: argparse.Namespace, root: Value, name: str, limits: dict[str, int | None]
-) -> int:
+def draw(options: argparse.Namespace, root: Value, name: str, limits: dict[str, int | None]) -> int:
     from . import viz
 
     title = name if options.title is None else options.title

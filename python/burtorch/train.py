@@ -9,7 +9,6 @@ import inspect
 import math
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
