@@ -26,11 +26,12 @@ def main() -> None:
     for _ in range(100):
         model.loss_and_grad(x, y, micro_batch=20)
         model.values -= 0.5 * model.grads
-    lengths = np.linalg.norm(model.per_sample_grads(x, y), axis=1)
-    print(f"the largest gradient is of sample {lengths.argmax()}")  # 7
+    each = model.per_sample_grads(x, y)
+    lengths = np.linalg.norm(each, axis=1)
+    most = lengths.argmax()  # 7
+    print(f"the largest gradient, of length {lengths[most]:.3f}, is of sample {most}")
 
     # Clipping each before averaging bounds what one sample can do (as differential privacy needs).
-    each = model.per_sample_grads(x, y)
     bounded = each * np.minimum(1, 0.1 / lengths)[:, None]
     print(f"longest after clipping: {np.linalg.norm(bounded, axis=1).max():.3f}")  # 0.100
 

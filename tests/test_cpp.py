@@ -84,7 +84,7 @@ class Entries:
 
 
 # These print the same in C++ and in Python, number for number.
-TWINS = {"char_mlp", "gpt", "logistic_regression", "two_moons"}
+TWINS = {"char_mlp", "gpt", "logistic_regression", "per_sample_gradients", "two_moons"}
 
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.cpp"))

@@ -109,6 +109,15 @@ def test_weights_are_those_of_a_seeded_random() -> None:
     assert len(nn.MLP(3, [4, 4, 1]).parameters()) == 41
 
 
+def test_operations_of_ones_own_are_refused() -> None:
+    a = Value(0.5)
+    with pytest.raises(TypeError):
+        Value(a.data, (a,), "tanh")
+    with pytest.raises(AttributeError):
+        a._backward = lambda: None
+    assert a.tanh()._op == "tanh"
+
+
 def test_training_lowers_the_loss() -> None:
     random.seed(7)
     model = nn.MLP(2, [8, 1])

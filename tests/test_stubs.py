@@ -63,3 +63,9 @@ def test_the_stubs_differ_from_the_module_only_where_a_mistake_is_made(tmp_path:
 def test_the_public_names_of_the_package() -> None:
     for name in vars(bt)["__all__"]:
         assert hasattr(bt, name)
+    code = "import burtorch, sys; print(*dir(burtorch)); assert 'burtorch.viz' not in sys.modules"
+    listed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(listed.stdout.split()) >= {*vars(bt)["__all__"], "nn", "optim", "viz"}
+    assert vars(bt)["__all__"][-3:] == ["nn", "optim", "viz"]

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -27,6 +28,7 @@ def settings(model: str, **changes: Any) -> train.Settings:
     return train.Settings(model, TINY[model], **{**base, **changes})
 
 
+POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and pipes of POSIX")
 MODELS = pytest.mark.parametrize("model", ["mlp", "gpt"])
 
 
@@ -194,39 +196,205 @@ def test_train_resume_and_generate(
 
 
 def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    huge = 10**23
+    (tmp_path / "short.txt").write_text("one two\n" * 9)
     for arguments, words in [
         (["--data=missing.txt"], "missing.txt can't be read"),
         (["--heads=3"], "8 columns can't be shared by 3 heads"),
         (["--layers=0"], "layers must be at least 1: 0"),
+        ([f"--layers={huge}"], "layers must be less than 2**31"),
         (["--batch=0"], "batch must be at least 1: 0"),
+        (["--batch=99999999999"], "batch must be less than 2**31"),
+        ([f"--micro-batch={huge}"], "micro_batch must be less than 2**31"),
         (["--seed=-1"], "seed can't be negative: -1"),
+        ([f"--seed={huge}"], "seed must be less than 2**64"),
         (["--lr=-1"], "lr can't be negative"),
+        (["--lr=nan"], "lr must be a number: nan"),
+        (["--context=20000"], "a model of these sizes is too large: context 20000, d_model 8"),
+        (["--context=50", f"--data={tmp_path / 'short.txt'}"], "too few for a context of 50"),
     ]:
         assert command(flags("gpt", f"--out={tmp_path / 'new'}", *arguments)) == 1
-        error = capsys.readouterr().err
-        assert words in error
-        assert error.count("\n") == 1
+        said = capsys.readouterr()
+        assert words in said.err
+        assert (said.err.count("\n"), said.out) == (1, "")
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_ctrl_c_saves(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "burtorch"]
-    process = subprocess.Popen(
-        [*program, *flags("gpt", "--steps=100000000", f"--out={tmp_path}", "--every=50")],
+def test_a_folder_that_cannot_be_made_is_known_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        assert command(flags("mlp", f"--out={out}")) == 1
+        said = capsys.readouterr()
+        assert str(out) in said.err
+        assert (said.err.count("\n"), said.out) == (1, "")
+
+
+def test_a_checkpoint_that_cannot_be_written_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*arguments: Any, **options: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("burtorch.io.save", full)
+    assert command(flags("mlp", "--steps=20", f"--out={tmp_path}")) == 1
+    assert capsys.readouterr().err == "burtorch: [Errno 28] No space left on device\n"
+
+
+def test_a_loss_that_is_not_finite_ends_the_run_and_spares_the_checkpoint(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = f"--out={tmp_path}"
+    assert command(flags("gpt", "--steps=10", out)) == 0
+    good = (tmp_path / train.CHECKPOINT).read_bytes()
+    assert command(["train", "gpt", "--resume", "--steps=1000", "--lr=1e20", out]) == 1
+    error = capsys.readouterr().err
+    assert re.match(r"burtorch: the loss is (nan|inf) after step 1\d; a learning rate below", error)
+    assert error.count("\n") == 1
+    assert (tmp_path / train.CHECKPOINT).read_bytes() == good
+
+
+def test_how_many_steps_are_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = f"--out={tmp_path}"
+    assert command(flags("mlp", "--steps=10", out)) == 0
+    capsys.readouterr()
+    assert command(["train", "mlp", "--resume", out]) == 0
+    assert capsys.readouterr().out.startswith("nothing is left to do: all 10 steps are made\n")
+    assert command(["train", "mlp", "--resume", "--steps=9", out]) == 1
+    assert "has made 10 steps already, more than 9" in capsys.readouterr().err
+
+
+def test_a_run_is_resumed_from_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_text("one two three\n" * 30)
+    monkeypatch.chdir(tmp_path)
+    assert command(flags("gpt", "--steps=10", "--data=text.txt", "--out=run")) == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    assert command(["train", "gpt", "--resume", "--steps=20", "--out=../run"]) == 0
+
+
+def test_a_run_is_resumed_or_forgotten_not_both(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command(["train", "gpt", "--resume", "--overwrite"])
+    assert "not allowed with" in capsys.readouterr().err
+
+
+def test_mistakes_of_generate_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train.Training(settings("mlp")).save(tmp_path)
+    for option, words in [
+        ("--seed=-1", "seed can't be negative: -1"),
+        (f"--seed={2**64}", "seed must be less than 2**64"),
+        ("--length=-1", "length must be at least 0: -1"),
+        (f"--length={2**64}", "length must be less than 2**31"),
+        ("--temperature=nan", "the temperature must be positive"),
+    ]:
+        assert command(["generate", str(tmp_path), option]) == 1
+        error = capsys.readouterr().err
+        assert words in error
+        assert error.count("\n") == 1
+
+
+# ---- Ctrl-C and pipes ----------------------------------------------------------------------------
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "burtorch", *arguments],
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        cwd=tmp_path,
+        cwd=cwd,
     )
-    checkpoint = tmp_path / train.CHECKPOINT
-    end = time.monotonic() + 60
-    while not checkpoint.exists() and time.monotonic() < end:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+
+
+def steps_when_stopped(process: subprocess.Popen[str], folder: Path) -> int:
+    """How many steps a run has made that Ctrl-C ended; its checkpoint is whole."""
+    said, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "")
     found = re.search(r"stopped after step (\d+), saved", said)
     assert found is not None, said
-    run = train.Training.resume(tmp_path)
-    assert run.steps_made == int(found[1]) >= 50
-    assert len(run.history.train) == run.steps_made
+    run = train.Training.resume(folder)
+    assert run.steps_made == int(found[1]) == len(run.history.train)
+    return run.steps_made
+
+
+@POSIX
+def test_ctrl_c_saves(tmp_path: Path) -> None:
+    process = start(*flags("gpt", "--steps=100000000", f"--out={tmp_path}"), cwd=tmp_path)
+    assert process.stdout is not None
+    while "step" not in process.stdout.readline():
+        pass
+    process.send_signal(signal.SIGINT)
+    assert steps_when_stopped(process, tmp_path) >= 10
+
+
+@POSIX
+@pytest.mark.parametrize("pause", [0.0, 0.001, 0.003, 0.01])
+@pytest.mark.parametrize("batch", [8, 200_000])  # steps of less than a millisecond, and of seconds
+def test_ctrl_c_twice_saves(batch: int, pause: float, tmp_path: Path) -> None:
+    options = ["--steps=100000000", f"--out={tmp_path}", "--every=1000000", f"--batch={batch}"]
+    process = start(*flags("gpt", *options), cwd=tmp_path)
+    assert process.stdout is not None
+    assert "parameters" in process.stdout.readline()
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        time.sleep(pause)
+    steps_when_stopped(process, tmp_path)
+
+
+def test_a_step_that_is_broken_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, other = (train.Training(settings("mlp")) for _ in range(2))
+    compute = run.model.loss_and_grad
+
+    def interrupted(*arguments: Any) -> float:
+        compute(*arguments)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run.model, "loss_and_grad", interrupted)
+        assert not run.fit(quiet=True)
+    for each in (run, other):
+        assert each.fit(quiet=True)
+    assert run.model.values.tobytes() == other.model.values.tobytes()
+    assert run.history == other.history
+
+
+@POSIX
+def test_ctrl_c_while_a_text_is_read_is_one_line(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "text")
+    process = start("train", "gpt", "--data=text", cwd=tmp_path)
+    with (tmp_path / "text").open("w"):  # when somebody reads
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=60)
+    assert (process.returncode, error) == (130, "burtorch: interrupted\n")
+    assert not (tmp_path / "burtorch-gpt").exists()
+
+
+def test_ctrl_c_while_text_is_written_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: Any) -> str:
+        raise KeyboardInterrupt
+
+    train.Training(settings("gpt")).save(tmp_path)
+    monkeypatch.setattr(train, "sample", interrupted)
+    assert command(["generate", str(tmp_path)]) == 130
+    assert capsys.readouterr().err == "burtorch: interrupted\n"
+
+
+@POSIX
+def test_a_run_nobody_listens_to_is_one_line_and_saved(tmp_path: Path) -> None:
+    with start(*flags("gpt", "--steps=100000000", f"--out={tmp_path}"), cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == "burtorch: nobody reads what is printed\n"
+    assert process.returncode == 1
+    assert train.Training.resume(tmp_path).steps_made >= 10

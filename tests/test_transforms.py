@@ -5,6 +5,7 @@ from __future__ import annotations
 import burtorch as bt
 import numpy as np
 import pytest
+from burtorch import transforms
 
 
 def rosenbrock(x: object) -> object:
@@ -24,6 +25,49 @@ def test_nothing_stays_on_the_tape() -> None:
     with bt.Tape() as tape:
         bt.grad(rosenbrock)([1.0, 2.0, 3.0])
         assert len(tape) == 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float128"])
+def test_gradients_of_values_from_outside_stay(dtype: str) -> None:
+    with bt.Tape(dtype):
+        w = bt.Value(3.0)
+        twice = w * 2
+        root = twice * w
+        root.backward()
+        assert bt.grad(lambda x: x * w * twice)(2.0) == 18.0
+        assert bt.jacobian(lambda x: [x[0] * w, x[0] * twice], [2.0]).tolist() == [[3.0], [6.0]]
+        assert (w.grad, twice.grad, root.grad) == (12.0, 3.0, 1.0)
+        root.backward()  # what was given back is not added again
+        assert (w.grad, twice.grad, root.grad) == (24.0, 3.0, 1.0)
+
+
+def test_gradients_stay_where_a_function_fails() -> None:
+    w = bt.Value(3.0)
+
+    def fails(x: object) -> object:
+        (x * w).backward()
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        bt.grad(fails)(1.0)
+    assert w.grad == 0.0
+
+
+def test_check_grad_sweeps_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    swept = []
+    monkeypatch.setattr(transforms, "backward", lambda root: (swept.append(root), root.backward()))
+    w = bt.Value(3.0)
+    assert bt.check_grad(lambda x, y: x * w + (y * y).sum(), 2.0, [1.0, 2.0]) < 1e-6
+    assert (len(swept), w.grad) == (1, 0.0)
+
+
+@pytest.mark.parametrize("x", [np.array([1.0 + 2.0j]), np.complex64(1.0 + 2.0j), [1j], 1j])
+def test_complex_numbers_are_refused(x: object) -> None:
+    for call in (bt.grad(lambda x: x), lambda x: bt.check_grad(lambda x: x, x)):
+        with pytest.raises(TypeError, match="not of complex ones"):
+            call(x)
+    with pytest.raises(TypeError, match="not of complex ones"):
+        bt.jvp(lambda x: x, x, x)
 
 
 def test_a_constant_function() -> None:

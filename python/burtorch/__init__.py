@@ -19,19 +19,25 @@ from ._paths import __version__, get_cmake_dir, get_include
 
 if TYPE_CHECKING:
     from . import nn as nn
+    from . import optim as optim
     from . import viz as viz
 
 try:
     from . import _core
 except ImportError as _error:
-    # The headers can be found from a source tree in which nothing was compiled.
-    if _error.name != "burtorch._cpu" and "_cpu" not in str(_error):
+    # The headers can be found, and the command line helps, from a source tree in which nothing was
+    # compiled, and where BURTORCH_ISA asks for what is not there.
+    if _error.name == "burtorch._core":
+        _missing = str(_error)
+    elif _error.name == "burtorch._cpu" or "_cpu" in str(_error):
+        _missing = "the extension is not compiled; use `pip install .`"
+    else:
         raise
 
     def __getattr__(name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        raise ImportError(f"burtorch.{name}: the extension is not compiled; use `pip install .`")
+        raise ImportError(f"burtorch.{name}: {_missing}")
 
     __all__ = ["__version__", "get_cmake_dir", "get_include"]
 else:
@@ -41,6 +47,7 @@ else:
     from .io import Checkpoint, load, load_checkpoint, save
     from .transforms import GradientError, check_grad, grad, value_and_grad
 
+    _LAZY = ["nn", "optim", "viz"]  # a program waits only for the modules that it uses
     __all__ = [
         "Checkpoint",
         "Compiled",
@@ -61,10 +68,13 @@ else:
         "save",
         "value_and_grad",
         *_core.__all__,
+        *_LAZY,
     ]
 
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_LAZY})
+
     def __getattr__(name: str) -> Any:
-        # A program waits only for the modules that it uses.
-        if name in {"nn", "optim", "viz"}:
+        if name in _LAZY:
             return importlib.import_module(f".{name}", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,33 +13,36 @@ from pathlib import Path
 
 from . import _cpu
 
+_FOLDERS = [Path(_cpu.__file__).parent]
+
+
+def _builds() -> list[str]:
+    """The instruction sets for which there is an extension module."""
+    files = [file for folder in _FOLDERS if folder.is_dir() for file in folder.glob("_core_*.*")]
+    return sorted({file.name.split(".")[0][len("_core_") :] for file in files})
+
 
 def _choose() -> str:
-    here = [folder for folder in _FOLDERS if folder.is_dir()]
-    built = {p.name.split(".")[0][len("_core_") :] for f in here for p in f.glob("_core_*.*")}
+    built = _builds()
     runnable = [isa for isa in _cpu.supported() if isa in built]
     wanted = os.environ.get("BURTORCH_ISA")
-    if not wanted:
-        if not runnable:
-            raise ImportError(
-                f"this processor can run none of burtorch's builds: {', '.join(sorted(built))}"
-            )
-        return runnable[0]
-    if wanted not in built:
-        raise ImportError(
-            f"BURTORCH_ISA={wanted}: there is no such build; there are {', '.join(sorted(built))}"
-        )
-    if wanted not in runnable:
-        raise ImportError(
-            f"BURTORCH_ISA={wanted}: this processor can't run it; it can run {', '.join(runnable)}"
-        )
-    return wanted
+    asked, can = f"BURTORCH_ISA={wanted}", ", ".join(runnable)
+    if wanted and wanted not in built:
+        wrong = f"{asked}: there is no such build; there are {', '.join(built)}"
+    elif wanted and wanted not in runnable:
+        wrong = f"{asked}: this processor can't run it; it can run {can}"
+    elif not runnable:
+        wrong = f"this processor can run none of burtorch's builds: {', '.join(built)}"
+    else:
+        return wanted or runnable[0]
+    raise ImportError(wrong, name=__name__)
 
 
-_FOLDERS = [Path(_cpu.__file__).parent]
 _isa = _choose()
 _module = importlib.import_module(f"burtorch._core_{_isa}")
 _compiler: str = _module._compiler
+if _compiler[:1].isdigit():  # only GCC leaves its name out
+    _compiler = f"GCC {_compiler}"
 __all__ = [name for name in vars(_module) if not name.startswith("_")]
 globals().update({name: getattr(_module, name) for name in __all__})
 _io = _module._io

@@ -12,6 +12,8 @@ from typing_extensions import Buffer
 _isa: str
 _compiler: str
 
+def _builds() -> list[str]: ...
+
 # Plain numbers, wherever they stand beside Values.
 _Number = int | float | np.integer[Any] | np.floating[Any] | np.bool_
 

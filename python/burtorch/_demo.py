@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -216,7 +217,15 @@ def run(picture: str, seconds: float) -> int:
             f"{name:<8} {got[0]:<14.10g} {got[1]:<14.10g} {got[2]:<14.10g} "
             f"{'right' if good else 'WRONG'}  {ours:6.2f} µs  {plain:8.2f} µs  ({plain / ours:.0f} times)"
         )
-    draw_graphs(picture)
-    if seconds > 0:
-        right = train_gpt(seconds, Path(picture).with_name("burtorch-loss.svg")) and right
+    from .viz import DrawingError
+
+    try:
+        draw_graphs(picture)
+        if seconds > 0:
+            right = train_gpt(seconds, Path(picture).with_name("burtorch-loss.svg")) and right
+    except BrokenPipeError:
+        raise
+    except (OSError, DrawingError) as error:
+        print(f"burtorch demo: {error}", file=sys.stderr)
+        return 1
     return 0 if right else 1

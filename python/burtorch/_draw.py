@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,6 +51,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    # Numbers that argparse would take for options: older versions know no exponents.
+    parser._negative_number_matcher = re.compile(r"-((\d+\.?\d*|\.\d+)(e[-+]?\d+)?|inf)$", re.I)
     parser.add_argument("function", metavar="FILE.py:function", help="what to call")
     parser.add_argument(
         "numbers", nargs="*", metavar="NUMBER", help="its arguments: 1.5 or name=1.5"
@@ -64,17 +67,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from . import viz
-
     try:
+        limits = {key: limit(options, key) for key in ("depth", "max_nodes")}
         root, name = call(options.function, options.numbers)
     except UsageError as error:
         print(f"burtorch draw: {error}", file=sys.stderr)
         return 2
+    try:
+        return draw(options, root, name, limits)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        print(f"burtorch draw: {error}", file=sys.stderr)
+        return 1
+
+
+def limit(options: argparse.Namespace, key: str) -> int | None:
+    number: int | None = getattr(options, key)
+    if number is not None and number < 0:
+        raise UsageError(f"--{key.replace('_', '-')} can't be negative: {number}")
+    return None if number is None else min(number, 2**31)  # which is as good as none
+
+
+def draw(options: argparse.Namespace, root: Value, name: str, limits: dict[str, int | None]) -> int:
+    from . import viz
+
     title = name if options.title is None else options.title
     fields = [*viz.FIELDS, *(["derivatives"] if options.derivatives else [])]
     picture = Path(options.out or f"{name}.svg")
-    limits = {"depth": options.depth, "max_nodes": options.max_nodes}
     try:
         if options.html:
             viz.save_html(root, options.html, title, **limits)
@@ -83,12 +103,9 @@ def run(options: argparse.Namespace) -> int:
                 return 0
         path = viz.save(root, picture, title, direction=options.direction, fields=fields, **limits)
     except viz.DrawingError as error:
-        text = picture.with_suffix(".dot")
+        text = (picture if picture.name else Path(name)).with_suffix(".dot")
         text.write_text(error.text, encoding="utf-8")
         print(f"burtorch draw: {error}\nThe DOT text is in {text}", file=sys.stderr)
-        return 1
-    except (OSError, ValueError) as error:
-        print(f"burtorch draw: {error}", file=sys.stderr)
         return 1
     print(f"{path}: {name} = {root.data:g}")
     return 0

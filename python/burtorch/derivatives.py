@@ -13,15 +13,15 @@ from typing import Any, Callable
 
 import numpy as np
 
-from ._core import Tape, Value, backward, current_tape
-from .transforms import _gradient_like, _leaves
+from ._core import Tape, Value, backward
+from .transforms import _apart, _gradient_like, _leaves, _numbers
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp"]
 
 
 def _dual_leaves(x: Any, v: Any) -> tuple[Any, list[Value]]:
     """Turn numbers x with directions v into Values on the current tape, which is one of duals."""
-    numbers, directions = np.asarray(x, dtype=float), np.asarray(v, dtype=float)
+    numbers, directions = _numbers(x), _numbers(v)
     if numbers.shape != directions.shape:
         raise ValueError(f"x has shape {numbers.shape}, but v has shape {directions.shape}")
     pairs = np.stack([numbers.ravel(), directions.ravel()], axis=1)
@@ -86,7 +86,7 @@ def jacobian(f: Callable[[Any], Any], x: Any) -> Any:
     array([[4., 3.],
            [1., 1.]])
     """
-    with current_tape().scope():
+    with _apart():
         values, leaves = _leaves(x)
         outputs = np.asarray(f(values), dtype=object)
         rows = []
@@ -108,7 +108,7 @@ def hessian(f: Callable[[Any], Any], x: Any) -> Any:
     array([[8., 6.],
            [6., 0.]])
     """
-    base = np.asarray(x, dtype=float)
+    base = _numbers(x)
     rows = []
     for place in np.ndindex(base.shape):
         direction = np.zeros_like(base)

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import argparse
+import inspect
+import math
+import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable
@@ -53,23 +55,54 @@ class History:
     valid: list[tuple[int, float]] = field(default_factory=list)
 
 
-@contextmanager
-def _finishing_the_step(stop: Callable[[], None]) -> Iterator[None]:
-    """Ctrl-C calls stop instead of breaking a step; a second one breaks it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
+class _CtrlC:
+    """Ctrl-C while a run goes on: the first asks it to stop, the next breaks the step at hand, if one is.
 
-    def handle(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGINT, before)
-        stop()
+    It breaks nothing else, so that what is saved is saved whole.
+    """
 
-    signal.signal(signal.SIGINT, handle)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    def __init__(self) -> None:
+        self.asked = False
+        self._depth = 0
+        self._breaks = False
+
+    def _handle(self, number: int, frame: Any) -> None:
+        breaks = self.asked and self._breaks
+        self.asked = True
+        if breaks:
+            self._breaks = False
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def heard(self) -> Iterator[None]:
+        """Listen, where a thread can: in the main one. May be nested."""
+        if self._depth == 0:
+            self.asked = False
+        listens = self._depth == 0 and threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGINT, self._handle) if listens else None
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if listens:
+                signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
+    @contextmanager
+    def breaking(self) -> Iterator[None]:
+        """What is done inside may end with a KeyboardInterrupt."""
+        self._breaks = True
+        try:
+            yield
+        finally:
+            self._breaks = False
+
+
+def _demand_count(name: str, count: int, least: int = 1) -> None:
+    if count < least:
+        raise TrainingError(f"{name} must be at least {least}: {count}")
+    if count >= 2**31:
+        raise TrainingError(f"{name} must be less than 2**31: {count}")
 
 
 class Training:
@@ -77,8 +110,11 @@ class Training:
 
     def __init__(self, settings: Settings) -> None:
         for name in ("steps", "batch", "micro_batch", "threads", "every"):
-            if getattr(settings, name) < 1:
-                raise TrainingError(f"{name} must be at least 1: {getattr(settings, name)}")
+            _demand_count(name, getattr(settings, name))
+        for name, size in settings.config.items():
+            _demand_count(name, size)
+        if not math.isfinite(settings.lr):
+            raise TrainingError(f"lr must be a number: {settings.lr}")
         self.settings = settings
         self.history = History()
         is_gpt = settings.model == "gpt"
@@ -87,16 +123,21 @@ class Training:
         else:
             text = data.default_text() if is_gpt else data.default_words()
         self.corpus = data.corpus(text, shuffle_lines=not is_gpt)
+        kind, cut = (GPT, data.Windows) if is_gpt else (CharMLP, data.Words)
+        usual = inspect.signature(kind).parameters["context"].default
+        context = settings.config.get("context", usual)
+        self._train = cut(self.corpus.train, context)
+        valid = cut(self.corpus.valid, context)
         config: dict[str, Any] = {
             "vocab": len(self.corpus.characters),
             "seed": settings.seed,
             **settings.config,
         }
-        self.model: GPT | CharMLP = GPT(**config) if is_gpt else CharMLP(**config)
-        cut = data.Windows if is_gpt else data.Words
-        context = self.model.config["context"]
-        self._train = cut(self.corpus.train, context)
-        valid = cut(self.corpus.valid, context)
+        try:
+            self.model: GPT | CharMLP = kind(**config)
+        except MemoryError as error:
+            sizes = ", ".join(f"{name} {size}" for name, size in settings.config.items())
+            raise TrainingError(f"a model of these sizes is too large: {sizes}") from error
         count = min(_VALIDATION_SAMPLES, len(valid))
         self._valid = valid[np.linspace(0, len(valid) - 1, count).astype(np.int64)]
         rates: dict[str, Any] = {
@@ -108,7 +149,7 @@ class Training:
         }
         self.optimizer = optim.AdamW(self.model, lr=rates[settings.schedule]())
         self._random = np.random.Generator(np.random.PCG64(settings.seed))
-        self._stop = False
+        self._ctrl_c = _CtrlC()
 
     @property
     def steps_made(self) -> int:
@@ -116,16 +157,33 @@ class Training:
 
     def step(self) -> float:
         """One step on a random batch; returns the batch's loss before it."""
-        at = self._random.integers(0, len(self._train), self.settings.batch)
-        x, y = self._train[at]
-        loss = self.model.loss_and_grad(x, y, self.settings.micro_batch, self.settings.threads)
+        before = self._random.bit_generator.state
+        try:
+            with self._ctrl_c.breaking():
+                at = self._random.integers(0, len(self._train), self.settings.batch)
+                x, y = self._train[at]
+                loss = self.model.loss_and_grad(
+                    x, y, self.settings.micro_batch, self.settings.threads
+                )
+        except KeyboardInterrupt:
+            self._random.bit_generator.state = before  # as if it had not begun
+            raise
+        self._demand_finite(loss)
         self.optimizer.step()
         self.history.train.append(loss)
         return loss
 
+    def _demand_finite(self, loss: float) -> None:
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss is {loss} after step {self.steps_made}; a learning rate below "
+                f"{self.settings.lr:g} may help"
+            )
+
     def validate(self) -> float:
         """The loss on text that is not trained on."""
         loss = self.model.loss(*self._valid, micro_batch=self.settings.micro_batch)
+        self._demand_finite(loss)
         self.history.valid.append((self.steps_made, loss))
         return loss
 
@@ -134,7 +192,11 @@ class Training:
 
     def stop(self) -> None:
         """End fit after the step that is going on."""
-        self._stop = True
+        self._ctrl_c.asked = True
+
+    def stoppable(self) -> AbstractContextManager[None]:
+        """Ctrl-C ends fit inside of this, or the next fit, and breaks nothing else: with run.stoppable(): …"""
+        return self._ctrl_c.heard()
 
     def fit(
         self,
@@ -145,19 +207,22 @@ class Training:
         """Make the steps that are left, or as many as fit into so many seconds.
 
         at_validation(run, gradients per second) is called after each validation. Returns whether the run is
-        complete: Ctrl-C ends it after the step that is going on.
+        complete: Ctrl-C ends it after the step that is going on, twice Ctrl-C breaks that step. A loss that
+        is not finite is a TrainingError.
         """
         from tqdm import tqdm  # type: ignore[import-untyped]
 
         end = self.settings.steps
         smooth, busy, count = None, 0.0, 0
         start = time.perf_counter()
-        self._stop = False
         bar = tqdm(total=end, initial=self.steps_made, unit="step", disable=True if quiet else None)
-        with _finishing_the_step(self.stop), bar:
-            while self.steps_made < end and not self._stop:
+        with self.stoppable(), bar:
+            while self.steps_made < end and not self._ctrl_c.asked:
                 begin = time.perf_counter()
-                loss = self.step()
+                try:
+                    loss = self.step()
+                except KeyboardInterrupt:
+                    break
                 busy += time.perf_counter() - begin
                 count += self.settings.batch
                 smooth = loss if smooth is None else 0.95 * smooth + 0.05 * loss
@@ -215,6 +280,10 @@ class Training:
             checkpoint.arrays["train"].tolist(),
             [(int(step), loss) for step, loss in checkpoint.arrays["valid"].tolist()],
         )
+        if run.steps_made > run.settings.steps:
+            raise TrainingError(
+                f"{folder} has made {run.steps_made} steps already, more than {run.settings.steps}"
+            )
         return run
 
 
@@ -258,37 +327,57 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
     """What was said on the command line, and nothing else."""
     names = Settings.__dataclass_fields__.keys() - {"model", "config"}
     given = {name: getattr(options, name) for name in names if hasattr(options, name)}
-    return {name: value for name, value in given.items() if value is not None}
+    if "data" in given:
+        given["data"] = str(Path(given["data"]).resolve())  # to resume from any folder
+    return given
+
+
+@contextmanager
+def _mistakes_in_one_line() -> Iterator[None]:
+    """Turn what a person at the keyboard can mend into a TrainingError of one line."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
+        wrong = str(error).partition("\n")[0] or "there is not enough memory"
+        raise TrainingError(wrong) from error
+
+
+def _begin(options: argparse.Namespace, out: Path) -> Training:
+    """The run that the options describe, and a folder for it."""
+    sizes = {
+        name: getattr(options, name)
+        for name in ("hidden", "embed", "context", "d_model", "layers", "heads")
+        if hasattr(options, name)
+    }
+    changes = _settings(options)
+    if options.resume:
+        if sizes or "seed" in changes:
+            raise TrainingError("a run that is resumed keeps its sizes and its seed")
+        run = Training.resume(out, **changes)
+        if run.settings.model != options.model:
+            raise TrainingError(f"{out} holds a run of {run.settings.model}")
+    else:
+        if (out / CHECKPOINT).exists() and not options.overwrite:
+            raise TrainingError(
+                f"{out} holds a run already: --resume goes on with it, --overwrite forgets it, "
+                "--out FOLDER leaves it alone"
+            )
+        run = Training(Settings(options.model, sizes, **changes))
+    out.mkdir(parents=True, exist_ok=True)
+    if not os.access(out, os.W_OK):
+        raise TrainingError(f"{out} can't be written to")
+    return run
 
 
 def run_train(options: argparse.Namespace) -> int:
     """`burtorch train`"""
     out = Path(options.out or f"burtorch-{options.model}")
-    sizes = {
-        name: getattr(options, name)
-        for name in ("hidden", "embed", "context", "d_model", "layers", "heads")
-        if getattr(options, name, None) is not None
-    }
-    changes = _settings(options)
-    try:
-        if options.resume:
-            if sizes or "seed" in changes:
-                raise TrainingError("a run that is resumed keeps its sizes and its seed")
-            run = Training.resume(out, **changes)
-            if run.settings.model != options.model:
-                raise TrainingError(f"{out} holds a run of {run.settings.model}")
-        else:
-            if (out / CHECKPOINT).exists() and not options.overwrite:
-                raise TrainingError(
-                    f"{out} holds a run already: --resume goes on with it, --overwrite forgets it, "
-                    "--out FOLDER leaves it alone"
-                )
-            run = Training(Settings(options.model, sizes, **changes))
-    except (TrainingError, ValueError, TypeError) as error:
-        print(f"burtorch: {error}", file=sys.stderr)
-        return 1
+    go_on = f"go on with: burtorch train {options.model} --out {out} --resume --steps N"
 
     def report(run: Training, speed: float) -> None:
+        run.save(out)
         step, valid = run.history.valid[-1]
         recent = run.history.train[-run.settings.every :]
         print(
@@ -296,29 +385,34 @@ def run_train(options: argparse.Namespace) -> int:
             f"{speed:,.0f} gradients/s",
             flush=True,
         )
-        run.save(out)
 
-    print(
-        f"{run.model!r}: {run.model.num_parameters:,} parameters, "
-        f"{len(run.corpus.train):,} characters to train on, {len(run.corpus.characters)} different"
-    )
-    complete = run.fit(report, quiet=options.quiet)
-    path = run.save(out)
+    with _mistakes_in_one_line():
+        run = _begin(options, out)
+        if run.steps_made == run.settings.steps:
+            print(f"nothing is left to do: all {run.steps_made} steps are made\n{go_on}")
+            return 0
+        with run.stoppable():
+            print(
+                f"{run.model!r}: {run.model.num_parameters:,} parameters, "
+                f"{len(run.corpus.train):,} characters to train on, "
+                f"{len(run.corpus.characters)} different",
+                flush=True,
+            )
+            complete = run.fit(report, quiet=options.quiet)
+            path = run.save(out)
     print(f"{'saved' if complete else f'stopped after step {run.steps_made}, saved'}: {path}")
-    print(f"go on with: burtorch train {options.model} --out {out} --resume --steps N")
+    print(go_on)
     print(f"read what it says with: burtorch generate {out}")
     return 0 if complete else 130
 
 
 def run_generate(options: argparse.Namespace) -> int:
     """`burtorch generate`"""
-    try:
+    _demand_count("length", options.length, least=0)
+    with _mistakes_in_one_line():
         model, characters = load(Path(options.folder))
         text = sample(
             model, characters, options.length, options.seed, options.prompt, options.temperature
         )
-    except (TrainingError, ValueError, TypeError) as error:
-        print(f"burtorch: {error}", file=sys.stderr)
-        return 1
     print(text)
     return 0

@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
 from typing import Any, Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._core import Value, backward, current_tape
 
@@ -17,12 +21,40 @@ class GradientError(AssertionError):
     """A gradient differs from central differences."""
 
 
+@contextmanager
+def _apart() -> Iterator[None]:
+    """Forget afterwards what is recorded inside, and give older Values back the gradients they had."""
+    tape = current_tape()
+    with tape.scope():
+        older = len(tape)
+        kept: Any = b""
+        if older and tape.dtype in {"bfloat16", "float128"}:  # there tape.grads is rounded
+            file = BytesIO()
+            tape.save(file, last=older, what="grads")
+            kept = file.getbuffer()
+        elif older:
+            kept = tape.grads[:older].copy()
+        try:
+            yield
+        finally:
+            if older:
+                tape.load(kept, what="grads")
+
+
+def _numbers(argument: Any) -> NDArray[np.float64]:
+    """Return an argument as an array of floats; NumPy would drop imaginary parts."""
+    array = np.asarray(argument)
+    if array.dtype.kind == "c":
+        raise TypeError("gradients are of functions of real numbers, not of complex ones")
+    return array.astype(float, copy=False)
+
+
 def _leaves(argument: Any) -> tuple[Any, list[Value]]:
     """Turn a number into a Value, a sequence or array of numbers into an object array of Values."""
-    if isinstance(argument, (int, float, np.generic)) and np.ndim(argument) == 0:
-        leaf = Value(float(argument))
+    numbers = _numbers(argument)
+    if isinstance(argument, (int, float, np.generic)):
+        leaf = Value(float(numbers))
         return leaf, [leaf]
-    numbers = np.asarray(argument, dtype=float)
     values = np.empty(numbers.shape, dtype=object)
     flat = [Value(x) for x in numbers.ravel().tolist()]
     values.ravel()[:] = flat
@@ -35,36 +67,45 @@ def _gradient_like(argument: Any, leaves: list[Value]) -> Any:
     return np.array([leaf.grad for leaf in leaves]).reshape(np.shape(argument))
 
 
+def _call(f: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[list[Value]]]:
+    """Return what f gives for Values instead of numbers, a Value or a number, and those Values."""
+    if not arguments:
+        raise TypeError("a function of no arguments has no gradient")
+    traced = [_leaves(argument) for argument in arguments]
+    result = f(*(values for values, _ in traced))
+    if isinstance(result, np.ndarray) and result.ndim == 0:
+        result = result.item()
+    if not isinstance(result, (Value, int, float, np.generic)):
+        raise TypeError(
+            f"the function must return one Value or number, not {type(result).__name__}"
+        )
+    return result, [leaves for _, leaves in traced]
+
+
+def _number(result: Any) -> float:
+    """Return the number of what _call gives: a plain one depends on nothing, its derivatives are 0."""
+    return result.data if isinstance(result, Value) else float(result)
+
+
 def value_and_grad(f: Callable[..., Any]) -> Callable[..., tuple[float, Any]]:
     """Return a function that gives f's value and its gradient by all arguments.
 
     f takes Values where the returned function takes numbers, and arrays of Values where it takes
     sequences or arrays. With one argument the gradient is of its kind, a float or an array; with
-    several it is a tuple. What f records is forgotten afterwards.
+    several it is a tuple. What f records is forgotten afterwards, and the gradients of Values from
+    outside that it uses stay what they were.
 
     >>> value_and_grad(lambda x: x[0] * x[1])([3.0, 4.0])
     (12.0, array([4., 3.]))
     """
 
     def value_and_gradient(*arguments: Any) -> tuple[float, Any]:
-        if not arguments:
-            raise TypeError("a function of no arguments has no gradient")
-        with current_tape().scope():
-            traced = [_leaves(argument) for argument in arguments]
-            result = f(*(values for values, _ in traced))
-            if isinstance(result, np.ndarray) and result.ndim == 0:
-                result = result.item()
+        with _apart():
+            result, traced = _call(f, arguments)
             if isinstance(result, Value):
                 backward(result)
-                value = result.data
-            elif isinstance(result, (int, float, np.generic)):
-                value = float(result)  # depends on nothing: all derivatives are 0
-            else:
-                raise TypeError(
-                    f"the function must return one Value or number, not {type(result).__name__}"
-                )
-            gradients = [_gradient_like(a, leaves) for a, (_, leaves) in zip(arguments, traced)]
-        return value, gradients[0] if len(gradients) == 1 else tuple(gradients)
+            gradients = [_gradient_like(a, leaves) for a, leaves in zip(arguments, traced)]
+            return _number(result), gradients[0] if len(gradients) == 1 else tuple(gradients)
 
     return value_and_gradient
 
@@ -91,12 +132,11 @@ def check_grad(
     Errors are relative to 1 + |derivative|. Raises GradientError, saying where, if one exceeds the
     tolerance.
     """
-    both = value_and_grad(f)
-    gradients = both(*arguments)[1]
+    gradients = grad(f)(*arguments)
     gradients = (gradients,) if len(arguments) == 1 else gradients
     worst, complaints = 0.0, []
     for k, (argument, gradient) in enumerate(zip(arguments, gradients)):
-        base = np.asarray(argument, dtype=float)
+        base = _numbers(argument)
         for place in np.ndindex(base.shape):
             h = step * max(1.0, abs(float(base[place])))
             ends = []
@@ -104,7 +144,8 @@ def check_grad(
                 moved = base.copy()
                 moved[place] += sign * h
                 end = moved if base.ndim else float(moved)
-                ends.append(both(*arguments[:k], end, *arguments[k + 1 :])[0])
+                with current_tape().scope():
+                    ends.append(_number(_call(f, [*arguments[:k], end, *arguments[k + 1 :]])[0]))
             expected = (ends[0] - ends[1]) / (2 * h)
             got = float(np.asarray(gradient)[place])
             error = abs(got - expected) / (1 + abs(expected))

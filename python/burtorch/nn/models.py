@@ -26,6 +26,13 @@ from ..io import load_checkpoint, write_tensors
 from ._state import fitting
 
 
+def _demand_seed(seed: int) -> None:
+    if seed < 0:
+        raise ValueError(f"seed can't be negative: {seed}")
+    if seed >= 2**64:
+        raise ValueError(f"seed must be less than 2**64: {seed}")
+
+
 class Parameter(NamedTuple):
     """A parameter of a model: both arrays are views of the model's own memory."""
 
@@ -46,8 +53,7 @@ class _Model:
                 sorted(n.split("_")[1] for n in vars(_models) if n.startswith(f"{kind}_"))
             )
             raise ValueError(f"dtype {dtype!r}: a {kind} can be of {known}") from None
-        if config["seed"] < 0:
-            raise ValueError(f"seed can't be negative: {config['seed']}")
+        _demand_seed(config["seed"])
         self.config = dict(config)
         self._model = chosen(**config if drawn else {**config, "seed": None})
         self._values: NDArray[Any] = self._model.values
@@ -139,6 +145,7 @@ class _Model:
         self, n: int, seed: int = 0, start: Sequence[int] = (), temperature: float = 1.0
     ) -> NDArray[np.int64]:
         """Draw n indices, one after the other, that continue start."""
+        _demand_seed(seed)
         ids: NDArray[np.int64] = self._model.generate(n, seed, list(start), temperature)
         return ids
 
