@@ -166,6 +166,42 @@ TEST_CASE("emit: the text") {
                          "}\n"));
 }
 
+TEST_CASE("emit: without lanes, or where they would fill the stack, a batch is a plain loop") {
+  Tape<double> tape;
+  const V a(tape, 1.0), b(tape, 2.0);
+  const R small({a, b}, a * b);
+  for (const std::size_t lanes : {0, 1, 5000}) {
+    const std::string text = emit(small, {.lanes = lanes});
+    CHECK(text.find("_lanes") == std::string::npos);
+    CHECK(text.find("void f_batch(") != std::string::npos);
+    CHECK(text.find("xs[") == std::string::npos);
+  }
+  CHECK(emit(small).find("xs[2 * 8]") != std::string::npos);
+  CHECK(emit(small, {.lanes = 2048}).find("xs[2 * 2048]") != std::string::npos); // 64 KiB
+#if defined(__unix__)
+  const Library library(emit(small, {.lanes = 0}));
+  if (!library.isThere) return;
+  const std::vector<double> x{1, 2, 3, 4, 5, 6};
+  std::vector<double> values(3), grads(6);
+  library.function<Batch>("f_batch")(3, x.data(), values.data(), grads.data());
+  CHECK(values == std::vector{2.0, 12.0, 30.0});
+  CHECK(grads == std::vector{2.0, 1.0, 4.0, 3.0, 6.0, 5.0});
+#endif
+}
+
+TEST_CASE("emit: names that C would not take") {
+  Tape<double> tape;
+  const V a(tape, 1.0);
+  const R recording({a}, sin(a));
+  for (const char* name : {"", "2f", "a b", "f;", "f\xc3\xa9", "int", "class", "sin", "sinf", "fmaxl",
+                           "NAN", "x", "gradient", "t1", "main"})
+    CHECK_MESSAGE(errorOf([&] { emit(recording, {.name = name}); }).kind() ==
+                      ErrorKind::badArgument,
+                  name);
+  for (const char* name : {"f", "_f", "loss2", "t", "t1a", "sinus", "half", "model"})
+    CHECK_MESSAGE(!emit(recording, {.name = name}).empty(), name);
+}
+
 TEST_CASE("emit: blocks are refused by name") {
   Tape<double> tape;
   const auto in = leaves(tape, at);

@@ -65,3 +65,55 @@ TEST_CASE("minimize: ends after so many steps, when told, and where there is no 
   const auto none = optim::minimize<double>(lost, x, {});
   CHECK((none.steps == 0 && !none.converged));
 }
+
+TEST_CASE("minimize: L-BFGS keeps what a search has found") {
+  const auto unbounded = [](const double* x, double* g) { // a slope that grows for ever
+    g[0] = 1 / x[0] - 6 * x[0];
+    return std::log(x[0]) - 3 * x[0] * x[0];
+  };
+  std::vector<double> x{1.0};
+  const auto m = optim::minimize<double>(unbounded, x, {.steps = 3});
+  CHECK(m.steps > 0);
+  CHECK(m.value < -1e6);
+  CHECK(!m.converged);
+  CHECK(std::isfinite(x[0]));
+
+  // The slope jumps where the minimum is and never becomes small: no length fulfils both conditions.
+  const auto cliff = [](const double* at, double* g) {
+    g[0] = at[0] < 1 ? -1.0 : std::numeric_limits<double>::quiet_NaN();
+    return at[0] < 1 ? -at[0] : std::numeric_limits<double>::quiet_NaN();
+  };
+  x = {0.25};
+  const auto edge = optim::minimize<double>(cliff, x, {.steps = 5});
+  CHECK(edge.steps > 0);
+  CHECK((x[0] > 0.99 && x[0] < 1));
+  CHECK(edge.value == -x[0]);
+}
+
+TEST_CASE("minimize: L-BFGS whose pairs mislead tries the gradient") {
+  // Far from the bowl the slope is that of another function, which the pairs remember.
+  int calls = 0;
+  const auto shifting = [&](const double* at, double* g) {
+    const double sign = ++calls > 3 ? 1 : -1, d = at[0] - 3;
+    g[0] = sign > 0 ? 2 * d : 2 * d + 40;
+    return sign > 0 ? d * d : d * d + 40 * d;
+  };
+  std::vector<double> x{30.0};
+  const auto m = optim::minimize<double>(shifting, x, {.steps = 50, .tolerance = 1e-6});
+  CHECK(m.converged);
+  CHECK(x[0] == doctest::Approx(3));
+}
+
+TEST_CASE("minimize: what is NaN at the start stays there") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const Method method : {Method::gd, Method::momentum, Method::adam, Method::lbfgs})
+    for (const bool isValue : {true, false}) {
+      const auto lost = [&](const double*, double* g) {
+        g[0] = isValue ? 1.0 : nan;
+        return isValue ? nan : 1.0;
+      };
+      std::vector<double> x{2.0};
+      const auto m = optim::minimize<double>(lost, x, {.method = method});
+      CHECK((m.steps == 0 && !m.converged && x[0] == 2.0));
+    }
+}

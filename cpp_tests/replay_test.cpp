@@ -17,6 +17,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace burtorch;
@@ -274,4 +275,28 @@ TEST_CASE("replay: a gradient of 0 has the tape's sign, and sweeps from older ou
   two.jacobian(v, std::array{0.5}, std::span<double>(values), std::span<double>(rows));
   CHECK(rows[0] == std::exp(0.5));
   CHECK(rows[1] == std::cos(0.5));
+}
+
+TEST_CASE("replay: a recording is returned, stored and moved, and its workspaces stay valid") {
+  const auto make = [](double factor) {
+    Tape<double> tape;
+    const V a(tape, 1.0), b(tape, 2.0);
+    R f({a, b}, reduceSum({a * factor, b, a}));
+    return f;
+  };
+  std::vector<R> all;
+  std::vector<Workspace<double>> workspaces;
+  for (const double factor : {2.0, 3.0, 4.0}) {
+    all.push_back(make(factor));
+    workspaces.push_back(all.back().workspace());
+  }
+  std::array<double, 2> g{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double factor = 2.0 + static_cast<double>(i);
+    CHECK(all[i].valueAndGradient(workspaces[i], std::array{5.0, 7.0}, g) == 5 * factor + 12);
+    CHECK(g == std::array{factor + 1, 1.0});
+  }
+  R other = make(9.0);
+  other = std::move(all[1]);
+  CHECK(other.value(workspaces[1], std::array{5.0, 7.0}) == 27.0);
 }

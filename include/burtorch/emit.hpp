@@ -45,9 +45,9 @@ BURTORCH_BEGIN_NAMESPACE
 enum class Language : std::uint8_t { c99, cpp };
 
 struct EmitOptions {
-  std::string name = "f"; // of the function
+  std::string name = "f"; // of the function: an identifier that C leaves free
   Language language = Language::c99;
-  std::size_t lanes = 8; // samples that the batch function computes together
+  std::size_t lanes = 8; // samples that the batch function computes together; 0 or 1: none
 };
 
 namespace detail {
@@ -387,11 +387,54 @@ private:
   std::vector<bool> varies_;
 };
 
+// Names that mean something else in the text: keywords of C and C++, what <math.h> declares (its functions
+// also end in f and l), what the functions call their own.
+inline constexpr std::string_view takenNames =
+    " alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const"
+    " constexpr const_cast continue decltype default delete do double dynamic_cast else enum explicit"
+    " export extern false float for friend goto if inline int long mutable namespace new noexcept not"
+    " not_eq nullptr operator or or_eq private protected public register reinterpret_cast restrict"
+    " return short signed sizeof static static_assert static_cast struct switch template this"
+    " thread_local throw true try typedef typeid typename typeof union unsigned using virtual void"
+    " volatile wchar_t while xor xor_eq _Bool _Complex _Imaginary main"
+    " NAN INFINITY HUGE_VAL fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal"
+    " isless islessequal islessgreater isunordered float_t double_t j0 j1 jn y0 y1 yn gamma signgam"
+    " x y n i k xs gs values gradient gradients rows ";
+inline constexpr std::string_view mathFunctions =
+    " acos asin atan atan2 cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 frexp ilogb"
+    " ldexp log log10 log1p log2 logb modf scalbn scalbln cbrt fabs hypot pow sqrt erf erfc lgamma"
+    " tgamma ceil floor nearbyint rint lrint llrint round lround llround trunc fmod remainder remquo"
+    " copysign nan nextafter nexttoward fdim fmax fmin fma ";
+
+inline bool isFreeIdentifier(std::string_view name) {
+  constexpr std::string_view digits = "0123456789",
+                             letters = "_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  const auto isIn = [](std::string_view word, std::string_view words) {
+    std::string spaced = " ";
+    spaced += word;
+    return words.find(spaced += " ") != std::string_view::npos;
+  };
+  const auto isDigit = [&](char c) { return digits.find(c) != std::string_view::npos; };
+  const auto isLetter = [&](char c) { return letters.find(c) != std::string_view::npos; };
+  if (name.empty() || !isLetter(name.front()) ||
+      !std::ranges::all_of(name, [&](char c) { return isLetter(c) || isDigit(c); }))
+    return false;
+  if (name.front() == 't' && name.size() > 1 && std::ranges::all_of(name.substr(1), isDigit))
+    return false; // a statement
+  const bool hasSuffix = name.back() == 'f' || name.back() == 'l';
+  return !isIn(name, takenNames) && !isIn(name, mathFunctions) &&
+         !(hasSuffix && isIn(name.substr(0, name.size() - 1), mathFunctions));
+}
+
 // Prints the functions.
 template <class R> class Printer {
 public:
   Printer(const R& recording, const EmitOptions& options)
-      : recording_(recording), options_(options), emitter_(recording) {}
+      : recording_(recording), options_(options), emitter_(recording) {
+    if (!isFreeIdentifier(options.name))
+      fail(ErrorKind::badArgument,
+           "emit: \"" + options.name + "\" can't be the name of a C function here");
+  }
 
   std::string print() {
     line({"#include <math.h>", "", ""});
@@ -409,6 +452,7 @@ public:
 
 private:
   using Results = std::vector<std::remove_cvref_t<decltype(std::declval<Emitter<R>>().output(0))>>;
+  using Number = decltype(Results{}[0].number);
 
   void line(std::initializer_list<std::string_view> lines) {
     bool isFirst = true;
@@ -497,11 +541,22 @@ private:
     text_ += "}\n";
   }
 
-  // Samples side by side: a loop over lanes that a compiler turns into vector instructions.
+  // Samples side by side: a loop over lanes that a compiler turns into vector instructions. They stand on
+  // the stack, so not where many inputs would fill it.
   void batch() {
-    const std::string width = std::to_string(options_.lanes);
+    const std::size_t room = std::max<std::size_t>(recording_.inputs(), 1) * sizeof(Number);
+    constexpr std::size_t mostBytes = 64 * 1024;
+    const bool hasLanes = options_.lanes > 1 && options_.lanes <= mostBytes / 2 / room;
+    if (hasLanes) lanes();
     const std::string d = std::to_string(recording_.inputs());
-    const std::string room = std::to_string(std::max<std::size_t>(recording_.inputs(), 1));
+    open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
+    if (hasLanes) batchInLanes(d);
+    text_ += "    for (; n != 0; --n) {\n        *values++ = " + options_.name +
+             "(x, gradients);\n        x += " + d + ";\n        gradients += " + d +
+             ";\n    }\n}\n";
+  }
+  void lanes() {
+    const std::string width = std::to_string(options_.lanes);
     open("static void", "_lanes", list({in("x"), out("values"), out("gradients")}));
     text_ += "    int k;\n    for (k = 0; k < " + width + "; ++k) {\n";
     Results all = gradient_;
@@ -512,7 +567,10 @@ private:
     text_ += "    }\n";
     if (gradient_.empty()) text_ += "    (void)gradients;\n";
     text_ += "}\n\n";
-    open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
+  }
+  void batchInLanes(const std::string& d) {
+    const std::string width = std::to_string(options_.lanes);
+    const std::string room = std::to_string(std::max<std::size_t>(recording_.inputs(), 1));
     const std::string t = type_;
     text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width +
              "];\n    int i, k;\n";
@@ -528,9 +586,6 @@ private:
     eachElement("gradients[" + d + " * k + i] = gs[" + width + " * i + k]");
     text_ += "        x += " + d + " * " + width + ";\n        gradients += " + d + " * " + width +
              ";\n        values += " + width + ";\n    }\n";
-    text_ += "    for (; n != 0; --n) {\n        *values++ = " + options_.name +
-             "(x, gradients);\n        x += " + d + ";\n        gradients += " + d +
-             ";\n    }\n}\n";
   }
 
   const R& recording_;

@@ -11,19 +11,26 @@
 //
 // Loops with constant bounds and in-place operators work, as they do in any constant expression. What can't
 // work is to branch on a value, which does not exist yet: `if (a < b)` says so, and
-// select(a < b, x, y) is the way out.
+// select(a < b, x, y) is the way out; conditions have &&, || and !.
 //
-// The lambda takes `inputs` symbols, or one std::array of them, and returns a symbol or a std::array of
-// symbols (several outputs). T is the type of x's elements: any scalar, also simd<T, N> and dual<T>.
+// The lambda takes `inputs` symbols, or one std::array of them, and returns a symbol or several outputs as a
+// std::array or std::tuple of symbols; a number is a symbol that depends on nothing. T is the type of
+// x's elements: any scalar, also simd<T, N> and dual<T>.
 //
 //   value(x)                     gradient(x), gradient(x, out)      valueAndGradient(x, out)
 //   values(x)                    jacobian(x, out): a row per output
 //   hessian(x, out)              through duals: a row per input
 //
 // All of them are constexpr where the operations of the lambda are (arithmetic is).
+//
+// As on a tape, an adjoint of 0 gives nothing, even where the derivative is no finite number. Asking costs, so
+// operations that keep a 0 by themselves (op/kinds.hpp) are asked only in what a select chooses from, which
+// has no say if it is not chosen, and where an operand came out of other operations, as in x·log(x). What is
+// left: a tape gives 0 where this gives NaN if an input is not finite or a product overflowed.
 #pragma once
 
 #include <burtorch/config.hpp>
+#include <burtorch/error.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/dual.hpp>
 
@@ -31,7 +38,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <initializer_list>
 #include <span>
 #include <tuple>
 #include <type_traits>
@@ -55,6 +62,18 @@ template <Op operation> struct OperationOf;
 BURTORCH_OPERATIONS(BURTORCH_OPERATION_OF)
 #undef BURTORCH_OPERATION_OF
 
+constexpr bool keepsZero(Op operation) {
+  switch (operation) {
+#define BURTORCH_CASE(Name, function)                                                              \
+  case Op::e##Name:                                                                                \
+    return op::Name::isLinear || op::Name::keepsZero;
+    BURTORCH_OPERATIONS(BURTORCH_CASE)
+#undef BURTORCH_CASE
+  default:
+    return true; // a number, a select
+  }
+}
+
 enum class Comparison : std::uint8_t { less, lessEqual, greater, greaterEqual, equal, notEqual };
 
 // Nodes are numbered inputs first, then results. With operation eLeaf: in the form `list` a select,
@@ -67,21 +86,55 @@ struct Instruction {
                 b = 0; // as in a record: nodes, places of constants, or a list of b operands at a
 };
 
+// What is compared, or how other conditions (by their places) are joined.
+struct Condition {
+  enum class Kind : std::uint8_t { compares, both, either, negates };
+  Kind kind;
+  Comparison comparison;
+  std::uint32_t x, y;
+};
+
+enum class Mistake : std::uint8_t { none, tooLong, differentLengths };
+
 struct Recorder {
   std::size_t inputs;
   std::vector<Instruction> code{};
   std::vector<std::uint32_t> operands{};
   std::vector<double> constants{};
+  std::vector<Condition> conditions{};
+  Mistake mistake = Mistake::none;
+
+  // What is too long is not recorded to its end: it could take a compiler minutes to say so.
+  constexpr bool isFull() const { return code.size() == BURTORCH_PROGRAM_LIMIT; }
 
   constexpr std::uint32_t add(const Instruction& instruction) {
-    code.push_back(instruction);
+    if (isFull()) mistake = Mistake::tooLong;
+    else code.push_back(instruction);
     return static_cast<std::uint32_t>(inputs + code.size() - 1);
   }
   constexpr std::uint32_t constant(double number) {
-    constants.push_back(number);
+    if (!isFull()) constants.push_back(number);
     return static_cast<std::uint32_t>(constants.size() - 1);
   }
+  constexpr std::uint32_t operand(std::uint32_t node) {
+    if (!isFull()) operands.push_back(node);
+    return static_cast<std::uint32_t>(operands.size() - 1);
+  }
+  constexpr std::uint32_t condition(const Condition& what) {
+    if (!isFull()) conditions.push_back(what);
+    return static_cast<std::uint32_t>(conditions.size() - 1);
+  }
 };
+
+template <class Bool> constexpr Bool refuseBranch() {
+  static_assert(!std::same_as<Bool, bool>,
+                "a Program is recorded while compiling, when its inputs have no values: it can't "
+                "branch on them. Use select(condition, ifTrue, ifFalse).");
+  return Bool();
+}
+
+// Not constexpr: a call ends the compilation, with this name in the message.
+inline void aSymbolWasUsedBeforeItWasGivenAValue() {}
 
 template <class X>
 concept PlainNumber = std::is_arithmetic_v<X>;
@@ -97,19 +150,19 @@ struct Symbol {
   template <class Y> constexpr Symbol& operator-=(const Y& y) { return *this = *this - y; }
   template <class Y> constexpr Symbol& operator*=(const Y& y) { return *this = *this * y; }
   template <class Y> constexpr Symbol& operator/=(const Y& y) { return *this = *this / y; }
+
+  template <std::same_as<bool> Bool> constexpr explicit operator Bool() const {
+    return detail::refuseBranch<Bool>();
+  }
 };
 
 // What comparing Symbols gives: a condition for select.
 struct SymbolicCondition {
   detail::Recorder* recorder;
-  detail::Comparison comparison;
-  std::uint32_t x, y; // nodes
+  std::uint32_t place; // among the recorder's conditions
 
-  template <class Bool> constexpr operator Bool() const {
-    static_assert(!std::same_as<Bool, bool>,
-                  "a Program is recorded while compiling, when its inputs have no values: it can't "
-                  "branch on a comparison of them. Use select(condition, ifTrue, ifFalse).");
-    return Bool();
+  template <std::same_as<bool> Bool> constexpr operator Bool() const {
+    return detail::refuseBranch<Bool>();
   }
 };
 
@@ -119,47 +172,71 @@ template <class X, class Y>
 concept SymbolOperands = (std::same_as<X, Symbol> && (std::same_as<Y, Symbol> || PlainNumber<Y>)) ||
                          (PlainNumber<X> && std::same_as<Y, Symbol>);
 
+constexpr Recorder& recorderOf(const Symbol& x) {
+  if (x.recorder == nullptr) aSymbolWasUsedBeforeItWasGivenAValue();
+  return *x.recorder;
+}
+template <class X, class Y> constexpr Recorder& recorderOf(const X& x, const Y& y) {
+  if constexpr (std::same_as<X, Symbol> && std::same_as<Y, Symbol>) recorderOf(y);
+  if constexpr (std::same_as<X, Symbol>) return recorderOf(x);
+  else return recorderOf(y);
+}
+
 template <class O> constexpr Symbol record(const Symbol& x) {
-  return {x.recorder, x.recorder->add({op::Entry<O>::code, Form::nodes, {}, x.node, 0})};
+  Recorder& recorder = recorderOf(x);
+  return {&recorder, recorder.add({op::Entry<O>::code, Form::nodes, {}, x.node, 0})};
 }
 template <class O, class X, class Y> constexpr Symbol record(const X& x, const Y& y) {
   constexpr Op code = op::Entry<O>::code;
+  Recorder& recorder = recorderOf(x, y);
+  const auto place = [&](const auto& plain) {
+    return recorder.constant(static_cast<double>(plain));
+  };
   if constexpr (!std::same_as<Y, Symbol>)
-    return {
-        x.recorder,
-        x.recorder->add(
-            {code, Form::nodeNumber, {}, x.node, x.recorder->constant(static_cast<double>(y))})};
+    return {&recorder, recorder.add({code, Form::nodeNumber, {}, x.node, place(y)})};
   else if constexpr (!std::same_as<X, Symbol>)
-    return {
-        y.recorder,
-        y.recorder->add(
-            {code, Form::numberNode, {}, y.recorder->constant(static_cast<double>(x)), y.node})};
-  else return {x.recorder, x.recorder->add({code, Form::nodes, {}, x.node, y.node})};
+    return {&recorder, recorder.add({code, Form::numberNode, {}, place(x), y.node})};
+  else return {&recorder, recorder.add({code, Form::nodes, {}, x.node, y.node})};
 }
+// A number as a node: something to compare with, to choose or to return.
+constexpr Symbol asNode(Recorder& recorder, double number) {
+  const std::uint32_t place = recorder.constant(number);
+  return {&recorder, recorder.add({Op::eLeaf, Form::numberNode, {}, place, 0})};
+}
+constexpr Symbol asNode(Recorder&, const Symbol& x) { return {&recorderOf(x), x.node}; }
+
 template <class O> constexpr Symbol recordList(std::span<const Symbol> x, std::size_t count) {
-  Recorder& recorder = *x.front().recorder;
+  Recorder& recorder = recorderOf(x.front());
   const auto first = static_cast<std::uint32_t>(recorder.operands.size());
-  for (const Symbol& each : x) recorder.operands.push_back(each.node);
+  for (const Symbol& each : x) recorder.operand(asNode(recorder, each).node);
   return {
       &recorder,
       recorder.add({op::Entry<O>::code, Form::list, {}, first, static_cast<std::uint32_t>(count)})};
 }
 
-// A number as a node: something to compare with or to choose.
-constexpr Symbol asNode(Recorder& recorder, double number) {
-  const std::uint32_t place = recorder.constant(number);
-  return {&recorder, recorder.add({Op::eLeaf, Form::numberNode, {}, place, 0})};
-}
-constexpr Symbol asNode(Recorder&, const Symbol& x) { return x; }
-
-template <class X, class Y> constexpr Recorder& recorderOf(const X& x, const Y& y) {
-  if constexpr (std::same_as<X, Symbol>) return *x.recorder;
-  else return *y.recorder;
-}
 template <class X, class Y>
 constexpr SymbolicCondition compare(Comparison how, const X& x, const Y& y) {
   Recorder& recorder = recorderOf(x, y);
-  return {&recorder, how, asNode(recorder, x).node, asNode(recorder, y).node};
+  const std::uint32_t atX = asNode(recorder, x).node, atY = asNode(recorder, y).node;
+  return {&recorder, recorder.condition({Condition::Kind::compares, how, atX, atY})};
+}
+constexpr SymbolicCondition join(Condition::Kind how, const SymbolicCondition& x,
+                                 const SymbolicCondition& y) {
+  return {x.recorder, x.recorder->condition({how, {}, x.place, y.place})};
+}
+
+// One instruction per comparison: joined conditions choose in turn.
+constexpr Symbol choose(const SymbolicCondition& condition, const Symbol& x, const Symbol& y) {
+  Recorder& recorder = *condition.recorder;
+  if (recorder.isFull()) return {&recorder, recorder.add({})};
+  const Condition c = recorder.conditions[condition.place];
+  const SymbolicCondition left{&recorder, c.x}, right{&recorder, c.y};
+  if (c.kind == Condition::Kind::both) return choose(left, choose(right, x, y), y);
+  if (c.kind == Condition::Kind::either) return choose(left, x, choose(right, x, y));
+  if (c.kind == Condition::Kind::negates) return choose(left, y, x);
+  const auto first = static_cast<std::uint32_t>(recorder.operands.size());
+  for (const std::uint32_t node : {x.node, y.node, c.x, c.y}) recorder.operand(node);
+  return {&recorder, recorder.add({Op::eLeaf, Form::list, c.comparison, first, 4})};
 }
 
 } // namespace detail
@@ -193,6 +270,11 @@ BURTORCH_OPERATOR(*, mul)
 BURTORCH_OPERATOR(/, div)
 #undef BURTORCH_OPERATOR
 
+template <class Y> constexpr Symbol& addInplace(Symbol& x, const Y& y) { return x += y; }
+template <class Y> constexpr Symbol& subInplace(Symbol& x, const Y& y) { return x -= y; }
+template <class Y> constexpr Symbol& multInplace(Symbol& x, const Y& y) { return x *= y; }
+template <class Y> constexpr Symbol& divInplace(Symbol& x, const Y& y) { return x /= y; }
+
 #define BURTORCH_OPERATOR(symbol, comparison)                                                      \
   template <class X, class Y>                                                                      \
     requires detail::SymbolOperands<X, Y>                                                          \
@@ -207,46 +289,80 @@ BURTORCH_OPERATOR(==, equal)
 BURTORCH_OPERATOR(!=, notEqual)
 #undef BURTORCH_OPERATOR
 
+constexpr SymbolicCondition operator&&(const SymbolicCondition& x, const SymbolicCondition& y) {
+  return detail::join(detail::Condition::Kind::both, x, y);
+}
+constexpr SymbolicCondition operator||(const SymbolicCondition& x, const SymbolicCondition& y) {
+  return detail::join(detail::Condition::Kind::either, x, y);
+}
+constexpr SymbolicCondition operator!(const SymbolicCondition& x) {
+  return detail::join(detail::Condition::Kind::negates, x, x);
+}
+
 // x where the condition holds, else y; the gradient goes to the one chosen.
 template <class X, class Y>
   requires(std::same_as<X, Symbol> || detail::PlainNumber<X>) &&
           (std::same_as<Y, Symbol> || detail::PlainNumber<Y>)
 constexpr Symbol select(const SymbolicCondition& condition, const X& x, const Y& y) {
   detail::Recorder& recorder = *condition.recorder;
-  const auto atX = detail::asNode(recorder, x).node, atY = detail::asNode(recorder, y).node;
-  const auto first = static_cast<std::uint32_t>(recorder.operands.size());
-  for (const std::uint32_t node : {atX, atY, condition.x, condition.y})
-    recorder.operands.push_back(node);
-  return {&recorder, recorder.add({Op::eLeaf, Form::list, condition.comparison, first, 4})};
+  const Symbol atX = detail::asNode(recorder, x), atY = detail::asNode(recorder, y);
+  return detail::choose(condition, atX, atY);
 }
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   constexpr Symbol function(const Symbol& x, double lo, double hi) {                               \
-    const std::uint32_t bounds = x.recorder->constant(lo);                                         \
-    x.recorder->constant(hi);                                                                      \
-    return {x.recorder, x.recorder->add({Op::e##Name, Form::nodes, {}, x.node, bounds})};          \
+    detail::Recorder& recorder = detail::recorderOf(x);                                            \
+    const std::uint32_t bounds = recorder.constant(lo);                                            \
+    recorder.constant(hi);                                                                         \
+    return {&recorder, recorder.add({Op::e##Name, Form::nodes, {}, x.node, bounds})};              \
   }
 BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
+// Sequences: anything that is a span of Symbols, or braces.
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   constexpr Symbol function(std::span<const Symbol> x) {                                           \
     return detail::recordList<op::Name>(x, x.size());                                              \
+  }                                                                                                \
+  constexpr Symbol function(std::initializer_list<Symbol> x) {                                     \
+    return function(std::span(x.begin(), x.size()));                                               \
   }
 BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
-constexpr Symbol innerProduct(std::span<const Symbol> x, std::span<const Symbol> y) {
+constexpr std::pair<Symbol, Symbol> reduceMeanAndMeanSquares(std::span<const Symbol> x) {
+  const Symbol mean = reduceMean(x);
+  return {mean, reduceMeanSquares(x)};
+}
+constexpr std::pair<Symbol, Symbol> reduceMeanAndMeanSquares(std::initializer_list<Symbol> x) {
+  return reduceMeanAndMeanSquares(std::span(x.begin(), x.size()));
+}
+
+namespace detail {
+template <class O, class... Bias>
+constexpr Symbol recordProduct(std::span<const Symbol> x, std::span<const Symbol> y,
+                               const Bias&... bias) {
+  if (x.size() != y.size()) recorderOf(x.front()).mistake = Mistake::differentLengths;
   std::vector<Symbol> all(x.begin(), x.end());
   all.insert(all.end(), y.begin(), y.end());
-  return detail::recordList<op::InnerProductNoBias>(all, x.size());
+  (all.push_back(bias), ...);
+  return recordList<O>(all, x.size());
+}
+} // namespace detail
+
+constexpr Symbol innerProduct(std::span<const Symbol> x, std::span<const Symbol> y) {
+  return detail::recordProduct<op::InnerProductNoBias>(x, y);
+}
+constexpr Symbol innerProduct(std::initializer_list<Symbol> x, std::initializer_list<Symbol> y) {
+  return innerProduct(std::span(x.begin(), x.size()), std::span(y.begin(), y.size()));
 }
 constexpr Symbol innerProductWithBias(std::span<const Symbol> x, std::span<const Symbol> y,
                                       const Symbol& bias) {
-  std::vector<Symbol> all(x.begin(), x.end());
-  all.insert(all.end(), y.begin(), y.end());
-  all.push_back(bias);
-  return detail::recordList<op::InnerProductWithBias>(all, x.size());
+  return detail::recordProduct<op::InnerProductWithBias>(x, y, bias);
+}
+constexpr Symbol innerProductWithBias(std::initializer_list<Symbol> x,
+                                      std::initializer_list<Symbol> y, const Symbol& bias) {
+  return innerProductWithBias(std::span(x.begin(), x.size()), std::span(y.begin(), y.size()), bias);
 }
 
 namespace detail {
@@ -282,27 +398,36 @@ template <auto f, std::size_t inputs> struct ProgramCode {
     constexpr bool takesScalars = []<std::size_t... i>(std::index_sequence<i...>) {
       return std::invocable<decltype(f), decltype(Symbol{nullptr, i})...>;
     }(std::make_index_sequence<inputs>{});
-    if constexpr (takesScalars) return visit(recorder, std::apply(f, x));
-    else return visit(recorder, f(x));
+    if constexpr (takesScalars) return visit(recorder, outputsOf(recorder, std::apply(f, x)));
+    else return visit(recorder, outputsOf(recorder, f(x)));
   }
-  static constexpr std::size_t outputsOf(const Symbol&) { return 1; }
-  template <std::size_t n> static constexpr std::size_t outputsOf(const std::array<Symbol, n>&) {
-    return n;
-  }
-  static constexpr Symbol output(const Symbol& y, std::size_t) { return y; }
-  template <std::size_t n>
-  static constexpr Symbol output(const std::array<Symbol, n>& y, std::size_t i) {
-    return y[i];
+  template <class Y> static constexpr auto outputsOf(Recorder& recorder, const Y& y) {
+    if constexpr (requires { asNode(recorder, y); }) {
+      return std::array{asNode(recorder, y)};
+    } else if constexpr (requires { std::tuple_size<Y>::value; }) {
+      return std::apply(
+          [&](const auto&... each) {
+            return std::array<Symbol, sizeof...(each)>{asNode(recorder, each)...};
+          },
+          y);
+    } else {
+      static_assert(!std::same_as<Y, Y>, "the lambda of a Program returns a symbol or a number, or "
+                                         "a std::array or std::tuple of them");
+    }
   }
 
   struct Sizes {
     std::size_t code, operands, constants, outputs;
+    Mistake mistake;
   };
   static constexpr Sizes sizes = withRecording([](const Recorder& r, const auto& y) {
-    return Sizes{r.code.size(), r.operands.size(), r.constants.size(), outputsOf(y)};
+    if (r.mistake != Mistake::none) return Sizes{0, 0, 0, y.size(), r.mistake};
+    return Sizes{r.code.size(), r.operands.size(), r.constants.size(), y.size(), r.mistake};
   });
-  static_assert(sizes.code <= BURTORCH_PROGRAM_LIMIT,
+  static_assert(sizes.mistake != Mistake::tooLong,
                 "this Program has more instructions than BURTORCH_PROGRAM_LIMIT");
+  static_assert(sizes.mistake != Mistake::differentLengths,
+                "innerProduct in a Program: the two sequences have different lengths");
 
   struct Data {
     std::array<Instruction, sizes.code> code{};
@@ -312,10 +437,11 @@ template <auto f, std::size_t inputs> struct ProgramCode {
   };
   static constexpr Data data = withRecording([](const Recorder& r, const auto& y) {
     Data d;
+    if (sizes.mistake != Mistake::none) return d;
     for (std::size_t i = 0; i < r.code.size(); ++i) d.code[i] = r.code[i];
     for (std::size_t i = 0; i < r.operands.size(); ++i) d.operands[i] = r.operands[i];
     for (std::size_t i = 0; i < r.constants.size(); ++i) d.constants[i] = r.constants[i];
-    for (std::size_t i = 0; i < sizes.outputs; ++i) d.outputs[i] = output(y, i).node;
+    for (std::size_t i = 0; i < sizes.outputs; ++i) d.outputs[i] = y[i].node;
     return d;
   });
 
@@ -350,7 +476,17 @@ template <auto f, std::size_t inputs> struct ProgramCode {
     std::array<bool, inputs + sizes.code> reached{};
     std::array<std::array<bool, 2>, sizes.code> first{};
     std::array<bool, sizes.operands> firstInList{};
+    std::array<bool, inputs + sizes.code> mayBeUnchosen{}; // a select is on the way to the output
   };
+  // Which nodes may be infinite or NaN although the inputs are finite and no product overflowed.
+  static constexpr auto untamed = [] {
+    std::array<bool, inputs + sizes.code> is{};
+    for (std::size_t i = 0; i < sizes.code; ++i) {
+      bool& z = is[inputs + i] = !keepsZero(data.code[i].operation);
+      eachOperand(data.code[i], [&](std::uint32_t node, std::uint32_t) { z = z || is[node]; });
+    }
+    return is;
+  }();
   static constexpr Plan planFor(std::size_t root) {
     Plan p;
     p.reached[root] = true;
@@ -361,6 +497,7 @@ template <auto f, std::size_t inputs> struct ProgramCode {
       const bool inList = isSelect || instruction.form == Form::list;
       eachOperand(instruction, [&](std::uint32_t node, std::uint32_t k) {
         if (isSelect && k >= 2) return; // compared, not differentiated
+        if (isSelect || p.mayBeUnchosen[inputs + i]) p.mayBeUnchosen[node] = true;
         const bool isFirst = !p.reached[node];
         p.reached[node] = true;
         if (inList && op::operandsOf(codeOf(instruction.operation == Op::eLeaf
@@ -416,19 +553,25 @@ template <auto f, std::size_t inputs> struct ProgramCode {
                                                                           select(chosen, T(0), g));
     } else if constexpr (ins.operation != Op::eLeaf) {
       using O = typename OperationOf<ins.operation>::type;
+      const auto unlessZero = [&](const T& contribution) BURTORCH_INLINE_LAMBDA {
+        constexpr std::size_t node = inputs + i; // untamed, as a result, if an operand is
+        constexpr bool asks = untamed[node] || plan<output>.mayBeUnchosen[node];
+        if constexpr (O::isLinear || !asks) return contribution;
+        else return select(whereZero(g), T(0), contribution);
+      };
       if constexpr (op::is<op::Unary, O>) {
-        give<first[0], ins.a>(grads, O::pullback(v[ins.a], z, g));
+        give<first[0], ins.a>(grads, unlessZero(O::pullback(v[ins.a], z, g)));
       } else if constexpr (op::is<op::Clipped, O>) {
-        give<first[0], ins.a>(grads,
-                              O::pullback(v[ins.a], number<T>(ins.b), number<T>(ins.b + 1), g));
+        const T lo = number<T>(ins.b), hi = number<T>(ins.b + 1);
+        give<first[0], ins.a>(grads, unlessZero(O::pullback(v[ins.a], lo, hi, g)));
       } else if constexpr (op::is<op::Binary, O>) {
         const T x = left<i, T>(v), y = right<i, T>(v);
         constexpr bool isLaterX = ins.form == Form::nodes && ins.a >= ins.b;
         if constexpr (ins.form != Form::numberNode && !isLaterX)
-          give<first[0], ins.a>(grads, O::pullbackX(x, y, z, g));
+          give<first[0], ins.a>(grads, unlessZero(O::pullbackX(x, y, z, g)));
         if constexpr (ins.form != Form::nodeNumber)
-          give<first[1], ins.b>(grads, O::pullbackY(x, y, z, g));
-        if constexpr (isLaterX) give<first[0], ins.a>(grads, O::pullbackX(x, y, z, g));
+          give<first[1], ins.b>(grads, unlessZero(O::pullbackY(x, y, z, g)));
+        if constexpr (isLaterX) give<first[0], ins.a>(grads, unlessZero(O::pullbackX(x, y, z, g)));
       } else {
         std::array<T, (listSize(ins) == 0 ? 1 : listSize(ins))> out;
         const auto into = [&](std::size_t at) {
@@ -441,7 +584,8 @@ template <auto f, std::size_t inputs> struct ProgramCode {
           if constexpr (O::hasBias) out[2 * ins.b] = g;
         }
         unroll<listSize(ins)>([&](auto k) BURTORCH_INLINE_LAMBDA {
-          give<plan<output>.firstInList[ins.a + k], data.operands[ins.a + k]>(grads, out[k]);
+          give<plan<output>.firstInList[ins.a + k], data.operands[ins.a + k]>(grads,
+                                                                              unlessZero(out[k]));
         });
       }
     }
@@ -485,13 +629,37 @@ private:
 
 template <class X> using ElementOf = std::remove_cvref_t<decltype(std::declval<X&>()[0])>;
 
+// What the elements of x are: the scalar that a program then runs over.
+template <class X> struct ScalarIn {
+  using type = ElementOf<const X>;
+  static_assert(!std::integral<type>, "a Program runs over floating-point numbers or other scalars: "
+                                      "integers have no derivatives");
+};
+
+// How many elements X is known to have, or dynamic_extent, which is more than anybody needs.
+template <class X> constexpr std::size_t extentOf() {
+  if constexpr (std::is_array_v<X>) return std::extent_v<X>;
+  else if constexpr (requires { std::tuple_size<X>::value; }) return std::tuple_size_v<X>;
+  else if constexpr (requires { X::extent; }) return X::extent;
+  else return std::dynamic_extent;
+}
+template <std::size_t n, class X> BURTORCH_INLINE constexpr void demandElements(const X& x) {
+  static_assert(extentOf<X>() >= n, "a Program was given an array that has too few elements");
+  static_cast<void>(x); // which may have no size, as a pointer
+  if constexpr (requires { x.size(); })
+    BURTORCH_ASSERT(x.size() >= n, badArgument,
+                    "a Program was given an array that has too few elements");
+}
+
 } // namespace detail
 
 template <auto f, std::size_t numberOfInputs> struct Program {
 private:
   using Code = detail::ProgramCode<f, numberOfInputs>;
+  template <class X> using ScalarIn = typename detail::ScalarIn<X>::type;
 
   template <class T, class X> BURTORCH_INLINE static constexpr auto forward(const X& x) {
+    detail::demandElements<inputs>(x);
     typename Code::template Values<T> v;
     detail::unroll<inputs>([&](auto i) BURTORCH_INLINE_LAMBDA { v[i] = x[i]; });
     detail::unroll<operations>(
@@ -502,6 +670,8 @@ private:
   template <std::size_t output, class T, class Out>
   BURTORCH_INLINE static constexpr void backward(const typename Code::template Values<T>& v,
                                                  Out& out) {
+    static_assert(!std::integral<detail::ElementOf<Out>>, "derivatives are no integers");
+    detail::demandElements<inputs>(out);
     constexpr auto& plan = Code::template plan<output>;
     typename Code::template Values<T> g;
     g[Code::data.outputs[output]] = T(1);
@@ -521,7 +691,7 @@ public:
   static constexpr std::size_t operations = Code::sizes.code;
 
   template <class X> static constexpr auto values(const X& x) {
-    using T = detail::ElementOf<const X>;
+    using T = ScalarIn<X>;
     const auto v = forward<T>(x);
     std::array<T, outputs> y;
     for (std::size_t i = 0; i < outputs; ++i) y[i] = v[Code::data.outputs[i]];
@@ -536,7 +706,7 @@ public:
   template <class X, class Out>
     requires(outputs == 1)
   static constexpr auto valueAndGradient(const X& x, Out&& out) {
-    using T = detail::ElementOf<const X>;
+    using T = ScalarIn<X>;
     const auto v = forward<T>(x);
     backward<0, T>(v, out);
     return v[Code::data.outputs[0]];
@@ -549,14 +719,15 @@ public:
   template <class X>
     requires(outputs == 1)
   static constexpr auto gradient(const X& x) {
-    std::array<detail::ElementOf<const X>, inputs> out{};
+    std::array<ScalarIn<X>, inputs> out{};
     valueAndGradient(x, out);
     return out;
   }
 
   // out[i][j]: the derivative of output i by input j. Returns the values.
   template <class X, class Out> static constexpr auto jacobian(const X& x, Out&& out) {
-    using T = detail::ElementOf<const X>;
+    using T = ScalarIn<X>;
+    detail::demandElements<outputs>(out);
     const auto v = forward<T>(x);
     detail::unroll<outputs>([&](auto i) BURTORCH_INLINE_LAMBDA { backward<i, T>(v, out[i]); });
     std::array<T, outputs> y;
@@ -568,9 +739,12 @@ public:
   template <class X, class Out>
     requires(outputs == 1)
   static constexpr auto hessian(const X& x, Out&& out) {
-    using T = detail::ElementOf<const X>;
+    using T = ScalarIn<X>;
+    detail::demandElements<inputs>(x);
+    detail::demandElements<inputs>(out);
     T value{};
     for (std::size_t i = 0; i < inputs; ++i) {
+      detail::demandElements<inputs>(out[i]);
       std::array<dual<T>, inputs> at, gradient;
       for (std::size_t j = 0; j < inputs; ++j) at[j] = dual<T>(x[j], T(i == j ? 1 : 0));
       value = valueAndGradient(at, gradient).value;

@@ -7,7 +7,7 @@
 //   double y = f.valueAndGradient(workspace, x, gradient); // x, gradient: two numbers each
 //
 // A Recording is a compact copy of the part of a tape that lies between inputs and outputs; the tape
-// is free to go on or to die. It never changes, so any number of threads may run it, each in a
+// is free to go on or to die. It may be moved and never changes, so any number of threads may run it, each in a
 // Workspace of its own, and a run appends nothing and allocates nothing. A Workspace may be of another
 // scalar than the tape: workspace<dual<T>>() for directional derivatives, workspace<simd<T, N>>() for
 // N samples at once, which is what batch() does.
@@ -41,6 +41,7 @@
 #include <cstring>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -260,7 +261,7 @@ public:
                      "an input of a recording is a leaf; node " +
                          std::to_string(input.sysGetRawNodeIndex()) + " is the result of " +
                          from.namesOf(from.recordOf(input.sysGetRawNodeIndex())).function);
-    detail::TapeAccess::copy(from, nodes, 2 * from.records().size(), tape_);
+    detail::TapeAccess::copy(from, nodes, 2 * from.records().size(), *owned_);
     if (has(passes, Passes::fold)) fold();
     if (has(passes, Passes::share)) share();
     if (has(passes, Passes::dead)) removeDead();
@@ -293,11 +294,11 @@ public:
   const std::string& inputName(std::size_t i) const { return labels_[i]; }
   const std::string& outputName(std::size_t i) const { return labels_[inputs_.size() + i]; }
   // The frozen tape: for looking at.
-  const TapeType& tape() const { return tape_; }
+  const TapeType& tape() const { return *owned_; }
   bool hasBlocks() const { return hasBlocks_; }
   std::vector<Index> operandsOf(const Record& record) const { // those that are nodes, in order
     std::vector<Index> nodes;
-    tape_.forEachOperand(record, [&](Index operand) { nodes.push_back(operand); });
+    tape().forEachOperand(record, [&](Index operand) { nodes.push_back(operand); });
     return nodes;
   }
 
@@ -307,9 +308,9 @@ public:
       detail::fail(ErrorKind::badArgument,
                    "a recording with block operations (of views) runs on its own scalar only");
     Space<S> w;
-    w.values_ = convert<S>(tape_.values());
-    w.constants_ = convert<S>(tape_.constants());
-    w.grads_.assign(tape_.size(), S(0));
+    w.values_ = convert<S>(tape().values());
+    w.constants_ = convert<S>(tape().constants());
+    w.grads_.assign(tape().size(), S(0));
     using Step = detail::Step<S, Index>;
     const auto forward = forwardSteps<S>(), backward = backwardSteps<S>();
     w.forward_ = Step::withStops(forward);
@@ -320,7 +321,7 @@ public:
       w.both_.push_back({&Step::stop, 0, 0, 0});
     }
     w.columns_ = {w.values_.data(), w.grads_.data(), w.constants_.data(),
-                  const_cast<Index*>(tape_.operands().data())}; // which kernels only read
+                  const_cast<Index*>(tape().operands().data())}; // which kernels only read
     return w;
   }
 
@@ -490,7 +491,7 @@ private:
       detail::fail(ErrorKind::badArgument, "a recording was given the same input twice");
   }
 
-  Record* records() { return detail::TapeAccess::records(tape_); }
+  Record* records() { return detail::TapeAccess::records(*owned_); }
 
   // ---- passes -----------------------------------------------------------------------------------
 
@@ -501,9 +502,9 @@ private:
   }
 
   void fold() {
-    std::vector<bool> varies(tape_.size());
+    std::vector<bool> varies(tape().size());
     for (const Index i : inputs_) varies[i] = true;
-    const auto columns = detail::TapeAccess::columns(tape_);
+    const auto columns = detail::TapeAccess::columns(*owned_);
     std::vector<T> constants;
     const auto keep = [&](Index& place, std::size_t n) {
       const auto to = static_cast<Index>(constants.size());
@@ -516,7 +517,7 @@ private:
       node = static_cast<Index>(constants.size() - 1);
     };
     std::size_t kept = 0;
-    for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) {
+    for (std::size_t r = 0, n = tape().records().size(); r < n; ++r) {
       Record record = records()[r];
       if (std::ranges::none_of(operandsOf(record), [&](Index i) { return bool(varies[i]); }))
         continue; // its results stay, as leaves
@@ -533,7 +534,7 @@ private:
       records()[kept++] = record;
     }
     std::ranges::copy(constants, columns.constants);
-    detail::TapeAccess::shrink(tape_, kept, constants.size());
+    detail::TapeAccess::shrink(*owned_, kept, constants.size());
   }
 
   // Equal expressions become one. Neighbours that an operation takes as a run stay where they are.
@@ -542,15 +543,15 @@ private:
       return op::operandsOf(record.code()) == op::Operands::many &&
              (record.isBlock() || record.form() == Form::run);
     };
-    std::vector<bool> inRun(tape_.size());
-    for (const Record& record : tape_.records())
+    std::vector<bool> inRun(tape().size());
+    for (const Record& record : tape().records())
       if (takesRun(record))
         for (const Index operand : operandsOf(record)) inRun[operand] = true;
-    std::vector<Index> same(tape_.size());
+    std::vector<Index> same(tape().size());
     for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<Index>(i);
-    const auto columns = detail::TapeAccess::columns(tape_);
+    const auto columns = detail::TapeAccess::columns(*owned_);
     std::map<std::vector<std::uint64_t>, Index> seen;
-    for (std::size_t r = 0, n = tape_.records().size(); r < n; ++r) {
+    for (std::size_t r = 0, n = tape().records().size(); r < n; ++r) {
       Record& record = records()[r];
       if (record.isBlock()) continue;
       const auto which = op::operandsOf(record.code());
@@ -576,23 +577,23 @@ private:
   void removeDead() {
     const auto handles = [&](const std::vector<Index>& nodes) {
       std::vector<Value<T, Options...>> values;
-      for (const Index i : nodes) values.push_back(Value<T, Options...>::at(tape_, i));
+      for (const Index i : nodes) values.push_back(Value<T, Options...>::at(*owned_, i));
       return values;
     };
     auto in = handles(inputs_), out = handles(outputs_);
-    tape_.collect(in, out);
+    owned_->collect(in, out);
     for (std::size_t i = 0; i < in.size(); ++i) inputs_[i] = in[i].sysGetRawNodeIndex();
     for (std::size_t i = 0; i < out.size(); ++i) outputs_[i] = out[i].sysGetRawNodeIndex();
   }
 
   void settle() {
-    for (std::size_t i = 0; i < inputs_.size(); ++i) tape_.setLabel(inputs_[i], inputName(i));
+    for (std::size_t i = 0; i < inputs_.size(); ++i) owned_->setLabel(inputs_[i], inputName(i));
     for (const Index output : outputs_) {
-      const std::size_t record = tape_.recordOf(output);
-      const std::size_t n = tape_.records().size();
+      const std::size_t record = tape().recordOf(output);
+      const std::size_t n = tape().records().size();
       sweepFrom_.push_back(record == n ? n : n - 1 - record);
     }
-    for (const Record& record : tape_.records()) hasBlocks_ |= record.isBlock();
+    for (const Record& record : tape().records()) hasBlocks_ |= record.isBlock();
     planSweep();
   }
 
@@ -603,7 +604,7 @@ private:
     using Step = detail::Step<S, Index>;
     std::vector<Step> steps;
     std::size_t last = none;
-    for (const Record& record : tape_.records()) {
+    for (const Record& record : tape().records()) {
       const auto which = op::operandsOf(record.code());
       Fresh fresh = Fresh::none;
       if ((which == Operands::a || which == Operands::ab) && record.a == last) fresh = Fresh::a;
@@ -623,8 +624,8 @@ private:
     using Step = detail::Step<S, Index>;
     std::vector<Step> steps;
     std::size_t last = none;
-    for (std::size_t r = tape_.records().size(); r-- != 0;) {
-      const Record& record = tape_.records()[r];
+    for (std::size_t r = tape().records().size(); r-- != 0;) {
+      const Record& record = tape().records()[r];
       const bool sets = isPlanned() && sets_[r];
       const auto which = op::operandsOf(record.code());
       const std::size_t newest = which == Operands::a    ? record.a
@@ -659,8 +660,8 @@ private:
   bool isPlanned() const { return !sets_.empty(); }
   void planSweep() {
     if (outputs_.size() != 1) return;
-    const std::size_t n = tape_.records().size();
-    std::vector<bool> given(tape_.size()), sets(n);
+    const std::size_t n = tape().records().size();
+    std::vector<bool> given(tape().size()), sets(n);
     std::vector<Index> zeros;
     given[outputs_[0]] = true;
     const auto demandZero = [&](Index node) {
@@ -668,7 +669,7 @@ private:
       given[node] = true;
     };
     for (std::size_t r = n; r-- != 0;) {
-      const Record& record = tape_.records()[r];
+      const Record& record = tape().records()[r];
       if (record.isBlock())
         for (std::size_t i = 0; i < record.results(); ++i)
           demandZero(static_cast<Index>(record.firstResult() + i));
@@ -686,7 +687,7 @@ private:
     zeros_ = std::move(zeros);
   }
 
-  TapeType tape_;
+  std::unique_ptr<TapeType> owned_ = std::make_unique<TapeType>(); // where workspaces find it
   std::vector<Index> inputs_, outputs_;
   std::vector<std::string> labels_;
   std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it

@@ -34,6 +34,7 @@ struct BinarySub : Binary {
 
 struct BinaryMult : Binary {
   static constexpr const char* symbol = "*";
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * y; }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
     return g * y;
@@ -45,6 +46,7 @@ struct BinaryMult : Binary {
 
 struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it a number or a node
   static constexpr const char* symbol = "*const";
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * y; }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
     return g * y;
@@ -82,17 +84,19 @@ struct BinaryMean : Binary { // halves first: the sum of two huge numbers would 
 
 struct BinaryAddSquares : Binary {
   static constexpr const char* symbol = "x^2+y^2";
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * x + y * y; }
   template <class T> static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
-    return g * (x + x);
+    return (g + g) * x;
   }
   template <class T> static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
-    return g * (y + y);
+    return (g + g) * y;
   }
 };
 
 struct BinaryMeanSquares : Binary {
   static constexpr const char* symbol = "(x^2+y^2)/2";
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x * x + T(0.5) * y * y;
   }
@@ -134,6 +138,7 @@ struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the deriva
 // NaN in either operand passes through. The gradient goes to the operand that is taken, and half to each
 // where they tie.
 template <bool largest> struct BinaryExtremum : Binary {
+  static constexpr bool keepsZero = true;
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return select(largest ? x < y : y < x, y, select(y == y, x, y));
@@ -182,6 +187,7 @@ struct BinaryHypot : Binary { // the derivative at the origin is 0
 struct Clamp
     : Clipped { // the derivative is 1 inside and on the bounds, 0 outside; NaN passes through
   static constexpr const char* symbol = "clamp";
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& lo, const T& hi) {
     return select(x < lo, lo, select(hi < x, hi, x));
   }

@@ -101,6 +101,7 @@ template <class T> constexpr T count(std::size_t n) { return T(static_cast<doubl
 
 struct AddVarying : Reduction {
   static constexpr const char* symbol = "sum";
+  static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return sumOf(x); }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T&, const T& g, const Give& give) {
@@ -110,6 +111,7 @@ struct AddVarying : Reduction {
 
 struct SubVarying : Reduction { // the first minus all others
   static constexpr const char* symbol = "sub";
+  static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     using T = ElementOf<X>;
     if (x.size() == 0) return T(0);
@@ -160,6 +162,7 @@ struct MulVarying : Reduction {
 
 struct MeanVarying : Reduction {
   static constexpr const char* symbol = "mean";
+  static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     return sumOf(x) / count<ElementOf<X>>(x.size());
   }
@@ -171,6 +174,7 @@ struct MeanVarying : Reduction {
 
 struct SumOfSquaresVarying : Reduction {
   static constexpr const char* symbol = "sum x^2";
+  static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return sumOfSquares(x); }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T&, const T& g, const Give& give) {
@@ -181,6 +185,7 @@ struct SumOfSquaresVarying : Reduction {
 
 struct MeanSquaresVarying : Reduction {
   static constexpr const char* symbol = "mean x^2";
+  static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     return sumOfSquares(x) / count<ElementOf<X>>(x.size());
   }
@@ -192,6 +197,7 @@ struct MeanSquaresVarying : Reduction {
 
 struct NegativeMeanVarying : Reduction {
   static constexpr const char* symbol = "-mean";
+  static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return -MeanVarying::forward(x); }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T& z, const T& g, const Give& give) {
@@ -230,6 +236,7 @@ struct VarianceVarying : Variance<1> { // divided by n − 1: NaN for a single o
 
 // The gradient of an extremum goes to the first operand that attains it.
 template <bool Largest> struct Extremum : Reduction {
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr auto better(const T& x, const T& than) {
     if constexpr (Largest) return than < x;
     else return x < than;
@@ -261,6 +268,7 @@ struct MinVarying : Extremum<false> {
 
 struct InnerProductNoBias : Product {
   static constexpr const char* symbol = "<x,y>";
+  static constexpr bool keepsZero = true;
   template <class X, class Y> static constexpr auto forward(const X& x, const Y& y) {
     return sum<ElementOf<X>, inEights<X, Y>>(x.size(), [&](auto i) { return x[i] * y[i]; });
   }

@@ -61,17 +61,19 @@ struct Inv : Unary {
 
 struct Sqr : Unary {
   static constexpr const char* symbol = "x^2";
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
-    return g * (x + x);
+    return (g + g) * x;
   }
 };
 
 struct Cub : Unary {
   static constexpr const char* symbol = "x^3";
+  static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
-    return g * (T(3) * x * x);
+    return T(3) * g * x * x;
   }
 };
 

@@ -9,7 +9,10 @@
 //
 // L-BFGS keeps the last few differences of points and gradients and finds each step's length by
 // bisection between Armijo's condition and a growing slope (weak Wolfe), so that every pair it keeps
-// has a positive product. It has no learning rate.
+// has a positive product. Where the tries end without both, it takes the lowest point that fulfilled Armijo's;
+// without one it forgets the pairs and goes along the gradient. It has no learning rate.
+//
+// What is NaN at the start stays there: no steps, not converged.
 #pragma once
 
 #include <burtorch/error.hpp>
@@ -66,6 +69,7 @@ template <class T, class Advance, class Between>
 Minimum<T> loop(T value, std::span<const T> gradient, const MinimizeOptions& options,
                 const Advance& advance, const Between& between) {
   Minimum<T> m{value, largest(gradient), 0, false};
+  if (std::isnan(m.value) || std::isnan(m.slope)) return m;
   while (!(m.converged = m.slope <= T(options.tolerance)) && m.steps < options.steps) {
     if (!advance(m.value)) break;
     ++m.steps;
@@ -82,25 +86,10 @@ public:
         direction_(x.size()), newX_(x.size()), newGradient_(x.size()) {}
 
   bool operator()(T& value) {
-    direction();
-    T slope = dot<T>(direction_, gradient_);
-    if (!(slope < 0)) { // numbers too rough to go down: forget, and try the steepest way
-      pairs_.clear();
-      direction();
-      slope = dot<T>(direction_, gradient_);
-      if (!(slope < 0)) return false;
-    }
-    T low = 0, high = std::numeric_limits<T>::infinity();
-    T length = pairs_.empty() ? std::min(T(1), T(1) / largest<T>(gradient_)) : T(1);
-    for (int tries = 0; tries < 60; ++tries) {
-      for (std::size_t i = 0; i < x_.size(); ++i) newX_[i] = x_[i] + length * direction_[i];
-      const T newValue = f_(newX_.data(), newGradient_.data());
-      if (!(newValue <= value + T(1e-4) * length * slope)) high = length;
-      else if (dot<T>(direction_, newGradient_) < T(0.9) * slope) low = length;
-      else return accept(value, newValue);
-      length = high < std::numeric_limits<T>::infinity() ? (low + high) / 2 : 2 * low;
-    }
-    return false;
+    if (search(value)) return true;
+    if (pairs_.empty()) return false;
+    pairs_.clear();
+    return search(value);
   }
 
 private:
@@ -108,6 +97,34 @@ private:
     std::vector<T> s, y;
     T rho;
   };
+
+  // One step along the direction that the pairs give.
+  bool search(T& value) {
+    direction();
+    const T slope = dot<T>(direction_, gradient_);
+    if (!(slope < 0)) return false; // numbers too rough to go down
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    T low = 0, high = infinity, best = value, bestLength = 0;
+    T length = pairs_.empty() ? std::min(T(1), T(1) / largest<T>(gradient_)) : T(1);
+    for (int tries = 0; tries < 60; ++tries) {
+      const T newValue = at(length);
+      const T newSlope = dot<T>(direction_, newGradient_);
+      const bool isFinite = std::abs(newValue) < infinity && std::abs(newSlope) < infinity;
+      if (!isFinite || !(newValue <= value + T(1e-4) * length * slope)) high = length;
+      else if (newSlope < T(0.9) * slope) low = length;
+      else return accept(value, newValue);
+      if (low == length && newValue < best) {
+        best = newValue;
+        bestLength = length;
+      }
+      length = high < infinity ? (low + high) / 2 : 2 * low;
+    }
+    return bestLength > 0 && accept(value, at(bestLength));
+  }
+  T at(T length) {
+    for (std::size_t i = 0; i < x_.size(); ++i) newX_[i] = x_[i] + length * direction_[i];
+    return f_(newX_.data(), newGradient_.data());
+  }
 
   bool accept(T& value, T newValue) {
     Pair pair{std::vector<T>(x_.size()), std::vector<T>(x_.size()), T(0)};
