@@ -326,8 +326,7 @@ py::object affine(const py::object& weights, const py::object& inputs, const py:
   return append(*w.tape, dimensions, [&]<class T>() {
     std::vector<ViewOf<T>> parts;
     for (const PyView* each : x) parts.push_back(each->as<T>());
-    return bt::affine(w.as<T>(), std::span<const ViewOf<T>>(parts),
-                      b == nullptr ? ViewOf<T>() : b->as<T>());
+    return bt::affine(w.as<T>(), parts, b == nullptr ? ViewOf<T>() : b->as<T>());
   });
 }
 
@@ -422,8 +421,7 @@ py::object concat(const py::iterable& views, int axis) {
   return append(*first.tape, first.dimensions, [&]<class T>() {
     std::vector<ViewOf<T>> parts;
     for (const auto& owner : owners) parts.push_back(viewOf(owner).as<T>());
-    const std::span<const ViewOf<T>> all(parts);
-    return axis + 1 == first.dimensions ? bt::concatColumns(all) : bt::concatRows(all);
+    return axis + 1 == first.dimensions ? bt::concatColumns(parts) : bt::concatRows(parts);
   });
 }
 

@@ -58,7 +58,8 @@ template <AnyView V> struct Linear {
     return affine(weight, x, bias, gradients);
   }
   // Inputs side by side in several views.
-  V operator()(std::span<const V> x,
+  template <ContiguousRangeOf<V> Inputs>
+  V operator()(const Inputs& x,
                ParameterGradients gradients = ParameterGradients::accumulate) const {
     return affine(weight, x, bias, gradients);
   }
@@ -126,7 +127,7 @@ template <AnyView V> struct Embedding {
     initialize(weight, Init::normal, random, entries, size);
   }
 
-  template <std::integral Id> V operator()(std::span<const Id> ids, std::size_t perRow = 1) const {
+  template <ContiguousIntegers Ids> V operator()(const Ids& ids, std::size_t perRow = 1) const {
     return gather(weight, ids, perRow);
   }
   template <class F> void parameters(const F& visit, const std::string& prefix = "") const {
