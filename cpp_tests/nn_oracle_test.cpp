@@ -173,7 +173,8 @@ TEST_CASE("a model of no inputs, outputs or layers is refused") {
 }
 
 TEST_CASE("a GPT may see one character at a time") {
-  nn::Oracle<nn::GPT<double>> oracle({.vocab = 7, .context = 1, .size = 6, .layers = 1, .heads = 2});
+  nn::Oracle<nn::GPT<double>> oracle(
+      {.vocab = 7, .context = 1, .size = 6, .layers = 1, .heads = 2});
   const Batch batch(oracle.model(), 5);
   CHECK(oracle.lossAndGradient(batch.x, batch.y, {2, 2, false, {}}) ==
         doctest::Approx(oracle.loss(batch.x, batch.y)).epsilon(1e-13));

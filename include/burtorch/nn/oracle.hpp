@@ -160,8 +160,9 @@ private:
 
   static void demandRoom(std::span<T> out, std::size_t wanted, const char* what) {
     if (out.size() != wanted)
-      detail::fail(ErrorKind::badArgument, "room for " + std::to_string(out.size()) + " numbers, but " +
-                                               std::to_string(wanted) + " " + what);
+      detail::fail(ErrorKind::badArgument, "room for " + std::to_string(out.size()) +
+                                               " numbers, but " + std::to_string(wanted) + " " +
+                                               what);
   }
 
   struct Restore { // also when an error is thrown
@@ -184,10 +185,12 @@ private:
     }
   }
   template <class X> auto inputs(const X& x, std::size_t first, std::size_t count) const {
-    return detail::spanOf(x).subspan(first * model_.inputsPerSample(), count * model_.inputsPerSample());
+    const std::size_t n = model_.inputsPerSample();
+    return detail::spanOf(x).subspan(first * n, count * n);
   }
   template <class Y> auto targets(const Y& y, std::size_t first, std::size_t count) const {
-    return detail::spanOf(y).subspan(first * model_.targetsPerSample(), count * model_.targetsPerSample());
+    const std::size_t n = model_.targetsPerSample();
+    return detail::spanOf(y).subspan(first * n, count * n);
   }
   template <class Mark> struct Rewind { // also when an error is thrown
     decltype(std::declval<Model&>().tape()) tape;
