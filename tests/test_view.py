@@ -28,9 +28,33 @@ def tape() -> Any:
 def run(block: str, x: dict[str, bt.View], arguments: dict[str, Any]) -> Any:
     if block == "affine":
         return bt.affine(x["w"], x["x"], x["b"])
+    if block == "affine_parts":
+        return bt.affine(x["w"], [x["x1"], x["x2"], x["x3"]], x["b"])
     if block == "matmul":
         return x["a"] @ x["b"]
+    if block == "concat":
+        return bt.concat(list(x.values()), **arguments)
+    if block in ("sum", "mean"):
+        return getattr(x["x"], block)()
+    if block in ("SelfAttention", "TransformerBlock"):
+        return run_layer(block, x, **arguments)
     return getattr(bt, block)(*x.values(), **arguments)
+
+
+def run_layer(
+    name: str, x: dict[str, bt.View], size: int, heads: int, positions: int
+) -> bt.View:
+    layer = getattr(bt.nn, name)(size, heads)
+    attention = layer if name == "SelfAttention" else layer.attention
+    attention.keys_queries_values = x["kqv"]
+    attention.projection.weight, attention.projection.bias = x["weight"], x["bias"]
+    if name == "TransformerBlock":
+        parts = {"up": "up", "down": "down", "ln1": "norm1", "ln2": "norm2"}
+        for short, attribute in parts.items():
+            part = getattr(layer, attribute)
+            part.weight, part.bias = x[short], x[f"{short}_bias"]
+    y: bt.View = layer(x["x"], positions)
+    return y
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
