@@ -104,7 +104,7 @@ public:
         throw py::value_error("x has shape " + shapeOf(xs) + "; expected (b, " +
                               std::to_string(context()) + ")");
       std::vector<py::ssize_t> shape{xs.shape(0), size(oracle_.model().config().vocab)};
-      if (hasManyTargets()) shape.insert(shape.begin() + 1, context());
+      if constexpr (Model::targetPerInput) shape.insert(shape.begin() + 1, context());
       py::array_t<T> out(shape);
       const std::span<T> numbers(out.mutable_data(), static_cast<std::size_t>(out.size()));
       nn::BatchOptions options;
@@ -156,7 +156,6 @@ private:
   static constexpr std::size_t longCall = 200'000;
 
   static py::ssize_t size(std::size_t n) { return static_cast<py::ssize_t>(n); }
-  bool hasManyTargets() { return oracle_.model().targetsPerSample() != 1; }
   template <class Id> py::ssize_t samples(std::span<const Id> x) {
     return size(x.size()) / context();
   }
@@ -180,13 +179,13 @@ private:
   template <class F> auto withSamples(const py::handle& x, const py::handle& y, const F& f) {
     return withIndices(x, y, [&](const auto& xs, const auto& ys) {
       const bool right = xs.ndim() == 2 && xs.shape(0) > 0 && xs.shape(1) == context() &&
-                         ys.ndim() == (hasManyTargets() ? 2 : 1) && ys.shape(0) == xs.shape(0) &&
-                         (!hasManyTargets() || ys.shape(1) == context());
+                         ys.ndim() == (Model::targetPerInput ? 2 : 1) &&
+                         ys.shape(0) == xs.shape(0) && (!Model::targetPerInput || ys.shape(1) == context());
       if (!right) {
         const std::string expected = "(b, " + std::to_string(context()) + ")";
         throw py::value_error("x has shape " + shapeOf(xs) + " and y " + shapeOf(ys) +
                               "; expected " + expected + " and " +
-                              (hasManyTargets() ? expected : "(b,)"));
+                              (Model::targetPerInput ? expected : "(b,)"));
       }
       return f(spanOf(xs), spanOf(ys));
     });

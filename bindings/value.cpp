@@ -685,12 +685,16 @@ template <class O> PyObject* binaryFunction(PyObject*, PyObject* const* args, Py
 
 template <class O> PyObject* clippedFunction(PyObject*, PyObject* const* args, Py_ssize_t count) {
   if (!checkCount(count, 3)) return nullptr;
-  if (!isValue(args[0])) return typeError("expected a Value first, not %.100s", args[0]);
   double lo = 0, hi = 0;
   if (!asNumber(args[1], lo) || !asNumber(args[2], hi)) {
     if (PyErr_Occurred()) return nullptr;
     return typeError("expected numbers as bounds, not %.100s",
                      asNumber(args[1], lo) ? args[2] : args[1]);
+  }
+  if (!isValue(args[0])) {
+    PyObject* const view = mapView(bt::op::Entry<O>::code, args[0], lo, hi);
+    if (view != nullptr || PyErr_Occurred()) return view;
+    return typeError("expected a Value or a View first, not %.100s", args[0]);
   }
   return guarded(
       [&] { return append<O, ValueAndBounds>(*asValue(args[0])->tape, args[0], lo, hi); });
@@ -737,7 +741,7 @@ std::vector<PyMethodDef>& functions() {
 #undef BURTORCH_FUNCTION
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), erased(clippedFunction<bt::op::Name>), METH_FASTCALL,   \
-               "Of a Value between two numbers."});
+               "Of a Value or a View, between two numbers."});
     BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
     f.push_back({nullptr, nullptr, 0, nullptr});

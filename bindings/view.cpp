@@ -188,8 +188,16 @@ py::object makeLeaves(const py::object& data, const std::optional<std::string>& 
 // ---- operands -------------------------------------------------------------------------------------
 
 bool isView(const py::handle& object) { return py::isinstance<PyView>(object); }
-bool isArray(const py::handle& object) { return py::isinstance<py::array>(object); }
+bool isArray(const py::handle& object) { // one of no dimensions is a number
+  return py::isinstance<py::array>(object) &&
+         py::reinterpret_borrow<py::array>(object).ndim() != 0;
+}
 PyView& viewOf(const py::handle& object) { return object.cast<PyView&>(); }
+bool isNumber(const py::handle& object, double& number) {
+  if (!py::isinstance<py::array>(object) || isArray(object)) return asNumber(object.ptr(), number);
+  number = *numbersOf<double>(object).data();
+  return true;
+}
 
 // A View; a Value, which goes with every element; an array, which becomes leaves.
 struct Operand {
@@ -242,6 +250,13 @@ template <class F> py::object withUnary(bt::Op operation, const F& f) {
 template <class F> py::object withBinary(bt::Op operation, const F& f) {
   switch (operation) {
     BURTORCH_BINARY_OPERATIONS(BURTORCH_CASE)
+  default:
+    BURTORCH_UNREACHABLE();
+  }
+}
+template <class F> py::object withClipped(bt::Op operation, const F& f) {
+  switch (operation) {
+    BURTORCH_CLIPPED_OPERATIONS(BURTORCH_CASE)
 #undef BURTORCH_CASE
   default:
     BURTORCH_UNREACHABLE();
@@ -251,6 +266,14 @@ template <class F> py::object withBinary(bt::Op operation, const F& f) {
 py::object unary(bt::Op operation, const PyView& x) {
   return withUnary(operation, [&]<class O>() {
     return append(*x.tape, x.dimensions, [&]<class T>() { return bt::mapElements<O>(x.as<T>()); });
+  });
+}
+
+py::object clipped(bt::Op operation, const PyView& x, double lo, double hi) {
+  return withClipped(operation, [&]<class O>() {
+    return append(*x.tape, x.dimensions, [&]<class T>() {
+      return bt::mapElements<O>(x.as<T>(), static_cast<T>(lo), static_cast<T>(hi));
+    });
   });
 }
 
@@ -267,7 +290,7 @@ py::object binary(bt::Op operation, const py::handle& x, const py::handle& y) {
                     [&]<class T>() { return bt::mapElements<O>(a.as<T>(), b.as<T>()); });
     });
   }
-  if (asNumber(other.ptr(), number))
+  if (isNumber(other, number))
     return withBinary(operation, [&]<class O>() {
       return append(tape, view.dimensions, [&]<class T>() {
         const T c = static_cast<T>(number);
@@ -281,7 +304,7 @@ py::object binary(bt::Op operation, const py::handle& x, const py::handle& y) {
 
 py::object powerOf(const py::object& x, const py::object& y) {
   double exponent = 0;
-  if (isView(x) && asNumber(y.ptr(), exponent)) {
+  if (isView(x) && isNumber(y, exponent)) {
     if (exponent == 2) return unary(bt::Op::eSqr, viewOf(x));
     if (exponent == 3) return unary(bt::Op::eCub, viewOf(x));
     if (exponent == -1) return unary(bt::Op::eInv, viewOf(x));
@@ -302,6 +325,11 @@ PyObject* mapView(bt::Op operation, PyObject* x, PyObject* y) {
     if (!isView(x) && !isView(y)) return nullptr;
     py::object z = binary(operation, x, y);
     return z.ptr() == Py_NotImplemented ? nullptr : z.release().ptr();
+  });
+}
+PyObject* mapView(bt::Op operation, PyObject* x, double lo, double hi) {
+  return guarded([&]() -> PyObject* {
+    return isView(x) ? clipped(operation, viewOf(x), lo, hi).release().ptr() : nullptr;
   });
 }
 
@@ -326,8 +354,7 @@ py::object affine(const py::object& weights, const py::object& inputs, const py:
   return append(*w.tape, dimensions, [&]<class T>() {
     std::vector<ViewOf<T>> parts;
     for (const PyView* each : x) parts.push_back(each->as<T>());
-    return bt::affine(w.as<T>(), std::span<const ViewOf<T>>(parts),
-                      b == nullptr ? ViewOf<T>() : b->as<T>());
+    return bt::affine(w.as<T>(), parts, b == nullptr ? ViewOf<T>() : b->as<T>());
   });
 }
 
@@ -422,8 +449,7 @@ py::object concat(const py::iterable& views, int axis) {
   return append(*first.tape, first.dimensions, [&]<class T>() {
     std::vector<ViewOf<T>> parts;
     for (const auto& owner : owners) parts.push_back(viewOf(owner).as<T>());
-    const std::span<const ViewOf<T>> all(parts);
-    return axis + 1 == first.dimensions ? bt::concatColumns(all) : bt::concatRows(all);
+    return axis + 1 == first.dimensions ? bt::concatColumns(parts) : bt::concatRows(parts);
   });
 }
 

@@ -52,5 +52,6 @@ private:
 // set if the operands are no views.
 PyObject* mapView(bt::Op operation, PyObject* x);
 PyObject* mapView(bt::Op operation, PyObject* x, PyObject* y);
+PyObject* mapView(bt::Op operation, PyObject* x, double lo, double hi);
 
 } // namespace burtorch_python

@@ -97,7 +97,7 @@ TEST_CASE("affine: shapes that do not fit are named") {
   CHECK(errorOf([&] { affine(v[0], v[3], v[2]); }).what() ==
         std::string("affine: 2 biases for weights of 3×4"));
   const std::array both{v[1], v[3]};
-  CHECK(errorOf([&] { affine(v[0], std::span<const View<double>>(both)); }).what() ==
+  CHECK(errorOf([&] { affine(v[0], both); }).what() ==
         std::string("affine: inputs side by side have as many rows, not 2×5 and 6×4"));
   CHECK(errorOf([&] { affine(v[0], std::span<const View<double>>()); }).what() ==
         std::string("affine: no input"));

@@ -14,11 +14,11 @@ TEST_CASE_TEMPLATE("concat: columns and rows, one part twice, one of nothing", T
     const std::vector<Shape> wide{{rows, 3}, {rows, 0}, {rows, 5}};
     const auto parts = [](const Views<T>& v) { return Views<T>{v[0], v[1], v[2], v[0]}; };
     checkSame<T>(
-        wide, [&](const auto& v) { return concatColumns(spanOf(parts(v))); },
+        wide, [&](const auto& v) { return concatColumns(parts(v)); },
         [&](const auto& v) { return expand::concatColumns(spanOf(parts(v))); });
     const std::vector<Shape> tall{{rows, 3}, {0, 3}, {2, 3}};
     checkSame<T>(
-        tall, [&](const auto& v) { return concatRows(spanOf(parts(v))); },
+        tall, [&](const auto& v) { return concatRows(parts(v)); },
         [&](const auto& v) { return expand::concatRows(spanOf(parts(v))); });
   }
 }
@@ -26,9 +26,9 @@ TEST_CASE_TEMPLATE("concat: columns and rows, one part twice, one of nothing", T
 TEST_CASE("concat: shapes that do not fit are named") {
   Tape<double> tape;
   const std::vector<View<double>> parts{View<double>(tape, 2, 3), View<double>(tape, 3, 2)};
-  CHECK(errorOf([&] { concatColumns(spanOf(parts)); }).what() ==
+  CHECK(errorOf([&] { concatColumns(parts); }).what() ==
         std::string("concat: views side by side have as many rows, not 2×3 and 3×2"));
-  CHECK(errorOf([&] { concatRows(spanOf(parts)); }).what() ==
+  CHECK(errorOf([&] { concatRows(parts); }).what() ==
         std::string("concat: views one below the other have as many columns, not 2×3 and 3×2"));
   CHECK(errorOf([&] { concatRows(std::span<const View<double>>()); }).what() ==
         std::string("concat: no views"));

@@ -38,7 +38,8 @@ TEST_CASE_TEMPLATE("elementwise: every binary operation, in every way shapes go 
                    double, float) {
   const std::vector<std::vector<Shape>> pairs{{{3, 5}, {3, 5}}, {{1, 5}, {1, 5}}, {{3, 5}, {1, 5}},
                                               {{1, 5}, {3, 5}}, {{3, 5}, {1, 1}}, {{1, 1}, {3, 5}},
-                                              {{1, 1}, {1, 1}}, {{4, 1}, {1, 1}}, {{4, 1}, {4, 1}}};
+                                              {{1, 1}, {1, 1}}, {{4, 1}, {1, 1}}, {{4, 1}, {4, 1}},
+                                              {{3, 5}, {3, 1}}, {{3, 1}, {3, 5}}, {{3, 1}, {1, 5}}};
   for (const auto& shapes : pairs) {
 #define CHECK_ONE(Name, function)                                                                  \
   {                                                                                                \
@@ -96,6 +97,35 @@ TEST_CASE("elementwise: operators") {
   CHECK(is(x * x / x, {1, 2, 4}));
   CHECK(is(log(exp(View<double>(tape, 1, 2))), {0, 0}));
   CHECK(is(2.0f - x, {1, 0, -2}));
+  CHECK(is(clamp(x, 1.5, 3), {1.5, 2, 3}));
+}
+
+TEST_CASE_TEMPLATE("elementwise: a Value beside a view goes with every element", T, double, float) {
+#define CHECK_ONE(Name, function)                                                                  \
+  {                                                                                                \
+    INFO(#function);                                                                               \
+    checkSame<T>(                                                                                  \
+        {{2, 5}, {1, 1}}, [](const auto& v) { return function(v[0], v[1][0]); },                   \
+        [](const auto& v) { return expand::mapElements<op::Name>(v[0], v[1]); }, 0.25, 2);         \
+    checkSame<T>(                                                                                  \
+        {{2, 5}, {1, 1}}, [](const auto& v) { return function(v[1][0], v[0]); },                   \
+        [](const auto& v) { return expand::mapElements<op::Name>(v[1], v[0]); }, 0.25, 2);         \
+  }
+  BURTORCH_BINARY_OPERATIONS(CHECK_ONE)
+#undef CHECK_ONE
+  Tape<T> tape, other;
+  const View<T> x(tape, 1, 2);
+  CHECK((x * x[0] / (x[1] + T(2)) - x[0] + x[1]).size() == 2);
+  CHECK(errorOf([&] { x + Value<T>(other, T(1)); }).kind() == ErrorKind::differentTapes);
+}
+
+TEST_CASE_TEMPLATE("elementwise: between bounds", T, double, float) {
+#define CHECK_ONE(Name, function)                                                                  \
+  checkSame<T>(                                                                                    \
+      {{3, 7}}, [](const auto& v) { return function(v[0], -0.5, 0.25f); },                         \
+      [](const auto& v) { return expand::mapElements<op::Name>(v[0], T(-0.5), T(0.25)); });
+  BURTORCH_CLIPPED_OPERATIONS(CHECK_ONE)
+#undef CHECK_ONE
 }
 
 TEST_CASE("elementwise: a number that lies on the tape survives its growth") {
@@ -113,8 +143,8 @@ TEST_CASE("elementwise: shapes that do not go together are named") {
   const View<double> x(tape, 3, 2), y(tape, 2, 3), column(tape, 3, 1), row(tape, 1, 3);
   const std::size_t before = tape.size();
   CHECK(errorOf([&] { x + y; }).what() == std::string("add: 3×2 does not go with 2×3"));
-  CHECK(errorOf([&] { column* x; }).what() == std::string("mul: 3×1 does not go with 3×2"));
-  CHECK(errorOf([&] { column - row; }).what() == std::string("sub: 3×1 does not go with 1×3"));
+  CHECK(errorOf([&] { column* y; }).what() == std::string("mul: 3×1 does not go with 2×3"));
+  CHECK(errorOf([&] { x - row; }).what() == std::string("sub: 3×2 does not go with 1×3"));
   CHECK(tape.size() == before);
 }
 
@@ -124,4 +154,5 @@ TEST_CASE("elementwise: nothing of nothing") {
   CHECK((none + row).size() == 0);
   CHECK(tanh(none).rows() == 0);
   CHECK((none * 2).cols() == 3);
+  CHECK((View<double>(tape, 3, 0) + View<double>(tape, 3, 1)).rows() == 3);
 }

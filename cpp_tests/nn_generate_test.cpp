@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -51,6 +52,11 @@ template <class Model> void check(Model&& model) {
                                }),
                   std::runtime_error);
   CHECK(calls == 3);
+
+  model.tape().values()[0] = std::numeric_limits<double>::quiet_NaN(); // of the row of index 0
+  CHECK(std::string(errorOf([&] { textOf(model, 1, 1); }).what()) ==
+        "generate: the model's logits are not finite");
+  CHECK(model.tape().size() == model.numParameters());
 }
 
 TEST_CASE_TEMPLATE("a CharMLP writes", T, float, double) {

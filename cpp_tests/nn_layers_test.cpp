@@ -66,7 +66,7 @@ TEST_CASE("layers: Linear over one view and over several side by side") {
   const nn::Linear<View64> layer(tape, 5, 3, random);
   const auto x = leaves<double>(tape, {{4, 2}, {4, 3}}, -1, 1);
   const auto want = expand::affine(layer.weight, spanOf(x), layer.bias);
-  const View64 got = layer(spanOf(x));
+  const View64 got = layer(x);
   for (std::size_t i = 0; i < want.size(); ++i)
     CHECK(got[i].dataCopy() == doctest::Approx(want[i].dataCopy()));
 }
@@ -83,6 +83,25 @@ TEST_CASE("layers: Neuron is a scalar, of any range of Values") {
     CHECK(neuron(x).dataCopy() == nn::activate(sum, how).dataCopy());
     CHECK(neuron(list).dataCopy() == neuron(x).dataCopy());
   }
+}
+
+TEST_CASE("layers: every layer of weights takes a scheme") {
+  Tape<double> tape;
+  Random random(3);
+  const auto check = [](const View64& weights, double in, double out) {
+    double squares = 0;
+    for (const double w : weights.data()) squares += w * w;
+    CHECK(std::sqrt(squares / static_cast<double>(weights.size())) ==
+          doctest::Approx(std::sqrt(2 / (in + out))).epsilon(0.05));
+  };
+  constexpr auto how = nn::Init::xavierNormal;
+  check(nn::Neuron<View64>(tape, 2000, random, nn::Activation::relu, how).weight, 2000, 1);
+  check(nn::Embedding<View64>(tape, 300, 20, random, how).weight, 300, 20);
+  const std::array<std::size_t, 3> sizes{60, 80, 70};
+  const nn::MLP<View64> mlp(tape, sizes, random, nn::Activation::relu, how);
+  check(mlp.layers[0].weight, 60, 80);
+  check(mlp.layers[1].weight, 80, 70);
+  CHECK(std::ranges::all_of(mlp.layers[1].bias.data(), [](double b) { return b == 0; }));
 }
 
 TEST_CASE("layers: activations by name, on Values and on views") {

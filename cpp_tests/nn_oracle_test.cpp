@@ -7,8 +7,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -99,7 +101,7 @@ TEST_CASE("gradients of each sample average to that of the batch") {
   c.gpt.lossAndGradient(batch.xs(), batch.ys());
   const auto mean = copyOf<double>(c.gpt);
   std::vector<double> each(3 * mean.size()), sum(mean.size());
-  c.gpt.perSampleGradients(batch.xs(), batch.ys(), std::span(each));
+  c.gpt.perSampleGradients(batch.xs(), batch.ys(), each);
   CHECK(copyOf<double>(c.gpt) == mean); // what was there is there again
   for (std::size_t i = 0; i < each.size(); ++i) sum[i % mean.size()] += each[i] / 3;
   CHECK(distance(mean, sum) < 1e-13);
@@ -122,6 +124,60 @@ TEST_CASE("everything is checked before anything is computed") {
   batch.x.pop_back();
   CHECK(refused() == "11 inputs and 12 targets are not samples of 4 inputs and 4 targets");
   CHECK(copyOf<double>(c.gpt) == before);
+}
+
+TEST_CASE("results go into exactly as much room as they need") {
+  Case<double> c;
+  const Batch batch(c.gpt.model(), 3);
+  const std::size_t p = c.gpt.model().numParameters();
+  std::vector<double> room(3 * p - 1), logits(3 * 4 * 7);
+  CHECK(std::string(errorOf([&] {
+                      c.gpt.perSampleGradients(batch.x, batch.y, room);
+                    }).what()) == "room for " + std::to_string(3 * p - 1) + " numbers, but " +
+                                      std::to_string(3 * p) + " gradients");
+  c.gpt.logits(batch.x, logits);
+  logits.push_back(0);
+  CHECK(std::string(errorOf([&] { c.gpt.logits(batch.x, logits); }).what()) ==
+        "room for 85 numbers, but 84 logits");
+  CHECK(std::string(errorOf([&] { c.gpt.logits(Ids(9), logits); }).what()) ==
+        "9 inputs are not samples of 4");
+  const Batch words(c.mlp.model(), 3);
+  logits.resize(3 * 7);
+  c.mlp.logits(words.x, logits);
+}
+
+TEST_CASE("inputs and targets may be any integers in any container") {
+  Case<double> c;
+  const Batch batch(c.mlp.model(), 2);
+  const double loss = c.mlp.loss(batch.xs(), batch.ys());
+  std::array<std::int64_t, 8> x{};
+  std::ranges::copy(batch.x, x.begin());
+  const std::vector<unsigned char> y(batch.y.begin(), batch.y.end());
+  CHECK(c.mlp.loss(x, y) == loss);
+  CHECK(c.mlp.lossAndGradient(x, y) == loss);
+}
+
+TEST_CASE("a model of no inputs, outputs or layers is refused") {
+  using MLP = nn::CharMLP<double>;
+  using GPT = nn::GPT<double>;
+  const auto refused = [](auto make) { return std::string(errorOf(make).what()); };
+  CHECK(refused([] { MLP({.hidden = 0}); }) == "hidden must be at least 1: 0");
+  CHECK(refused([] { MLP({.vocab = 0}); }) == "vocab must be at least 1: 0");
+  CHECK(refused([] { MLP({.embed = 0}); }) == "embed must be at least 1: 0");
+  CHECK(refused([] { nn::Oracle<MLP>({.context = 0}); }) == "context must be at least 1: 0");
+  CHECK(refused([] { GPT({.vocab = 0}); }) == "vocab must be at least 1: 0");
+  CHECK(refused([] { nn::Oracle<GPT>({.context = 0}); }) == "context must be at least 1: 0");
+  CHECK(refused([] { GPT({.size = 0}); }) == "size must be at least 1: 0");
+  CHECK(refused([] { GPT({.layers = 0}); }) == "layers must be at least 1: 0");
+  CHECK(refused([] { GPT({.heads = 0}); }) == "heads must be at least 1: 0");
+}
+
+TEST_CASE("a GPT may see one character at a time") {
+  nn::Oracle<nn::GPT<double>> oracle(
+      {.vocab = 7, .context = 1, .size = 6, .layers = 1, .heads = 2});
+  const Batch batch(oracle.model(), 5);
+  CHECK(oracle.lossAndGradient(batch.x, batch.y, {2, 2, false, {}}) ==
+        doctest::Approx(oracle.loss(batch.x, batch.y)).epsilon(1e-13));
 }
 
 TEST_CASE("reserved memory stays where it is, however many samples come") {

@@ -7,7 +7,6 @@
 #include <burtorch/optim/adam.hpp>
 
 #include <cstdio>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +35,7 @@ int main() {
   std::printf("%zu parameters, %zu samples\n", oracle.model().numParameters(), y.size());
   bt::optim::Adam<double> optimizer({.lr = 0.003});
   for (int step = 0; step <= 200; ++step) {
-    const double loss = oracle.lossAndGradient(std::span<const int>(x), std::span<const int>(y),
-                                               {.microBatch = 32});
+    const double loss = oracle.lossAndGradient(x, y, {.microBatch = 32});
     if (step % 50 == 0) std::printf("step %3d: loss %.3f\n", step, loss);
     optimizer.step(oracle.values(), oracle.gradients());
   }

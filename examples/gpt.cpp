@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -36,8 +35,7 @@ int main() {
   const bt::optim::Cosine rate{0.02, 101, 10};
   bt::optim::AdamW<double> optimizer;
   for (int step = 0; step <= 100; ++step) {
-    const double loss = oracle.lossAndGradient(
-        std::span<const std::int64_t>(x), std::span<const std::int64_t>(y), {.microBatch = 16});
+    const double loss = oracle.lossAndGradient(x, y, {.microBatch = 16});
     bt::optim::clipByNorm(oracle.gradients(), 1);
     if (step % 25 == 0) std::printf("step %3d: loss %.2f\n", step, loss);
     optimizer.lr = rate(static_cast<std::uint64_t>(step));

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <numbers>
-#include <span>
 #include <vector>
 
 namespace bt = burtorch;
@@ -75,7 +74,7 @@ int main() {
   for (int step = 0; step <= 200; ++step) {
     tape.zeroGrad();
     const View logits = network(bt::matrix(tape, moons.labels.size(), 2, moons.points));
-    const auto loss = reduceMean(crossEntropy(logits, std::span<const int>(moons.labels)));
+    const auto loss = reduceMean(crossEntropy(logits, moons.labels));
     backward(loss);
     int right = 0;
     for (std::size_t i = 0; i < moons.labels.size(); ++i)

@@ -1,5 +1,7 @@
-// burtorch.h — the whole library with its names brought in, for programs in the paper's spelling
+// burtorch.h — burtorch.hpp and the pictures with their names brought in, for programs in the paper's spelling
 // SPDX-License-Identifier: MIT
+//
+// The other headers that burtorch.hpp lists work beside it: #include <burtorch/nn/nn.hpp>, say.
 #pragma once
 
 #include <burtorch/burtorch.hpp>

@@ -1,6 +1,6 @@
-# scripts/amalgamate.py — makes the one-file header from include/burtorch.h
+# scripts/amalgamate.py — makes the one-file header from include/burtorch.h, alone or with all that is opt-in
 # SPDX-License-Identifier: MIT
-"""Inline every burtorch header once, in the order of dependence, into a single file."""
+"""Inline every burtorch header that is needed once, in the order of dependence, into a single file."""
 
 from __future__ import annotations
 
@@ -77,12 +77,16 @@ def version(include: Path) -> str:
     return ".".join(re.findall(r"#define BURTORCH_VERSION_(?:MAJOR|MINOR|PATCH)\s+(\d+)", config))
 
 
-def amalgamate(entry: Path, include: Path) -> str:
+def amalgamate(entry: Path, include: Path, every: bool = False) -> str:
     include = include.resolve()
     result = Amalgamation(include)
+    if every:  # before the entry, which may end with `using namespace`
+        for path in sorted((include / "burtorch").rglob("*.hpp")):
+            result.add(path)
     result.add(entry.resolve())
+    what = f"{'all of ' if every else ''}burtorch {version(include)}"
     head = [
-        f"// {entry.name} — burtorch {version(include)} in one file, made by scripts/amalgamate.py",
+        f"// {entry.name} — {what} in one file, made by scripts/amalgamate.py",
         "// SPDX-License-Identifier: MIT",
         "#pragma once",
         "",
@@ -106,9 +110,15 @@ def main() -> int:
         default=ROOT / "build" / "burtorch.h",
         help="where to write the result (default: build/burtorch.h)",
     )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also the headers that the entry leaves to be included: views, blocks, nn, optim, "
+        "io, programs, …; such a file takes longer to compile",
+    )
     options = parser.parse_args()
     try:
-        text = amalgamate(options.entry, ROOT / "include")
+        text = amalgamate(options.entry, ROOT / "include", options.all)
     except (AmalgamationError, OSError) as error:
         print(f"amalgamate: {error}", file=sys.stderr)
         return 1

@@ -37,6 +37,18 @@ def attention(x, heads, positions):
     return torch.cat(sequences)
 
 
+def attention_layer(x, kqv, weight, bias, heads, positions):
+    return functional.linear(attention(x @ kqv.T, heads, positions), weight, bias)
+
+
+def transformer(x, heads, positions, sa, up, down, ln1, ln2):
+    """Pre-norm: each of sa … ln2 is a tuple of parameters."""
+    size = x.shape[1:]
+    x = x + attention_layer(functional.layer_norm(x, size, *ln1), *sa, heads, positions)
+    hidden = functional.relu(functional.linear(functional.layer_norm(x, size, *ln2), *up))
+    return x + functional.linear(hidden, *down)
+
+
 def case(block, f, arguments=None, **inputs):
     """Run f(**inputs) and its gradient for a random adjoint."""
     for each in inputs.values():
@@ -103,6 +115,72 @@ def cases():
         lambda table: functional.embedding(ids, table),
         {"ids": ids.tolist()},
         table=some(6, 5),
+    )
+    pairs = torch.randint(6, (4, 3))
+    yield case(
+        "gather",
+        lambda table: functional.embedding(pairs, table).reshape(4, -1),
+        {"ids": pairs.tolist()},
+        table=some(6, 5),
+    )
+    yield case(
+        "affine_parts",
+        lambda w, b, x1, x2, x3: functional.linear(torch.cat([x1, x2, x3], 1), w, b),
+        w=some(6, 11),
+        b=some(6),
+        x1=some(4, 3),
+        x2=some(4, 1),
+        x3=some(4, 7),
+    )
+    for axis, shapes in ((0, ((2, 4), (3, 4), (1, 4))), (1, ((3, 2), (3, 5)))):
+        yield case(
+            "concat",
+            lambda a=axis, **parts: torch.cat(list(parts.values()), a),
+            {"axis": axis},
+            **{f"x{i}": some(*shape) for i, shape in enumerate(shapes)},
+        )
+    for name in ("add", "sub", "mul", "div", "maximum", "minimum", "hypot", "pow"):
+        f = getattr(torch, name)
+        for left, right in (((3, 5), (3, 5)), ((3, 5), (5,)), ((3, 1), (3, 5))):
+            yield case(
+                {"maximum": "max", "minimum": "min"}.get(name, name),
+                lambda x, y, f=f: f(x, y),
+                x=some(*left, low=0.25),
+                y=some(*right, low=0.25),
+            )
+    for name in ("sum", "mean"):
+        yield case(name, lambda x, n=name: getattr(x, n)(), x=some(4, 9))
+    size, heads, positions = 6, 2, 4
+    arguments = {"size": size, "heads": heads, "positions": positions}
+    sa = {"kqv": (3 * size, size), "weight": (size, size), "bias": (size,)}
+    yield case(
+        "SelfAttention",
+        lambda x, **p: attention_layer(x, *p.values(), heads, positions),
+        arguments,
+        x=some(2 * positions, size),
+        **{name: some(*shape, low=-0.5, high=0.5) for name, shape in sa.items()},
+    )
+    rest = {
+        "up": (4 * size, size),
+        "up_bias": (4 * size,),
+        "down": (size, 4 * size),
+        "down_bias": (size,),
+        "ln1": (size,),
+        "ln1_bias": (size,),
+        "ln2": (size,),
+        "ln2_bias": (size,),
+    }
+
+    def block(x, kqv, weight, bias, **p):
+        pairs = list(zip(list(p.values())[::2], list(p.values())[1::2]))
+        return transformer(x, heads, positions, (kqv, weight, bias), *pairs)
+
+    yield case(
+        "TransformerBlock",
+        block,
+        arguments,
+        x=some(2 * positions, size),
+        **{name: some(*shape, low=-0.5, high=0.5) for name, shape in (sa | rest).items()},
     )
 
 

@@ -189,6 +189,40 @@ def test_logits_are_what_the_loss_is_made_of(kind: str) -> None:
     assert losses.mean() == pytest.approx(model.loss(x, y), rel=1e-12)
 
 
+@DTYPES
+def test_a_gpt_of_one_position_has_a_target_for_it(dtype: str) -> None:
+    model = small("GPT", dtype, context=1)
+    x, y = batch(model, 5)
+    assert y.shape == (5, 1)
+    assert model.logits(x).shape == (5, 1, 11)
+    loss = model.loss(x, y)
+    assert model.loss_and_grad(x, y, micro_batch=5) == pytest.approx(loss, rel=1e-5)
+    assert model.per_sample_grads(x, y).shape == (5, model.num_parameters)
+    with pytest.raises(ValueError, match=r"y \(5,\); expected \(b, 1\) and \(b, 1\)"):
+        model.loss(x, y.ravel())
+    words = small("CharMLP", dtype, context=1)
+    assert words.logits(x).shape == (5, 27)
+    assert words.loss(x, y.ravel()) > 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_threads_after_a_fork() -> None:
+    # In a process of its own: pytest's may have threads that a fork leaves behind.
+    program = (
+        "import os, sys\n"
+        "import numpy as np, burtorch as bt\n"
+        "model = bt.nn.CharMLP(hidden=4, embed=2, context=2)\n"
+        "x, y = np.arange(12).reshape(6, 2), np.arange(6)\n"
+        "loss, grads = model.loss_and_grad(x, y, threads=3), model.grads.copy()\n"
+        "pid = os.fork()\n"
+        "assert model.loss_and_grad(x, y, threads=3) == loss\n"
+        "assert (model.grads == grads).all()\n"
+        "del model\n"
+        "if pid: sys.exit(os.waitpid(pid, 0)[1] != 0)\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
 # ---- memory --------------------------------------------------------------------------------------
 
 

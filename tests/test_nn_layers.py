@@ -148,6 +148,22 @@ def test_layers_draw_the_same_numbers_for_the_same_seed() -> None:
     assert not he.bias.data.any()
 
 
+def test_every_layer_of_weights_takes_a_scheme() -> None:
+    def drawn(inputs: int, outputs: int) -> float:
+        return (2 / (inputs + outputs)) ** 0.5
+
+    random = bt.Random(3)
+    neuron = nn.Neuron(2000, init="xavier_normal", random=random)
+    assert neuron.weight.data.std() == pytest.approx(drawn(2000, 1), rel=0.05)
+    table = nn.Embedding(300, 20, init="xavier_normal", random=random)
+    assert table.weight.data.std() == pytest.approx(drawn(300, 20), rel=0.05)
+    layers = nn.MLP([60, 80, 70], init="xavier_normal", random=random).layers
+    for layer, (inputs, outputs) in zip(layers, [(60, 80), (80, 70)]):
+        assert layer.weight.data.std() == pytest.approx(drawn(inputs, outputs), rel=0.05)
+    with pytest.raises(ValueError, match="unknown scheme 'best'"):
+        nn.Embedding(2, 3, init="best")
+
+
 def test_state_goes_from_one_layer_to_another() -> None:
     one, other = nn.TransformerBlock(4, 2), nn.TransformerBlock(4, 2)
     x = bt.matrix(np.ones((3, 4)))

@@ -160,7 +160,7 @@ def test_copies() -> None:
         (lambda: bt.reduce_sum(3), TypeError, "sequence of Values"),
         (lambda: bt.reduce_max([]), ValueError, "extremum of no operands"),
         (lambda: bt.inner_product([bt.Value(1.0)], []), ValueError, "1 with 0 operands"),
-        (lambda: bt.clamp(1.0, 0, 1), TypeError, "expected a Value first"),
+        (lambda: bt.clamp(1.0, 0, 1), TypeError, "expected a Value or a View first"),
         (lambda: setattr(bt.Value(1.0), "data", "x"), TypeError, "data is a number, not str"),
         (lambda: setattr(bt.Value(1.0), "name", 3), TypeError, "name is a str or None"),
         (lambda: delattr(bt.Value(1.0), "grad"), AttributeError, "can't be deleted"),

@@ -28,9 +28,33 @@ def tape() -> Any:
 def run(block: str, x: dict[str, bt.View], arguments: dict[str, Any]) -> Any:
     if block == "affine":
         return bt.affine(x["w"], x["x"], x["b"])
+    if block == "affine_parts":
+        return bt.affine(x["w"], [x["x1"], x["x2"], x["x3"]], x["b"])
     if block == "matmul":
         return x["a"] @ x["b"]
+    if block == "concat":
+        return bt.concat(list(x.values()), **arguments)
+    if block in ("sum", "mean"):
+        return getattr(x["x"], block)()
+    if block in ("SelfAttention", "TransformerBlock"):
+        return run_layer(block, x, **arguments)
     return getattr(bt, block)(*x.values(), **arguments)
+
+
+def run_layer(
+    name: str, x: dict[str, bt.View], size: int, heads: int, positions: int
+) -> bt.View:
+    layer = getattr(bt.nn, name)(size, heads)
+    attention = layer if name == "SelfAttention" else layer.attention
+    attention.keys_queries_values = x["kqv"]
+    attention.projection.weight, attention.projection.bias = x["weight"], x["bias"]
+    if name == "TransformerBlock":
+        parts = {"up": "up", "down": "down", "ln1": "norm1", "ln2": "norm2"}
+        for short, attribute in parts.items():
+            part = getattr(layer, attribute)
+            part.weight, part.bias = x[short], x[f"{short}_bias"]
+    y: bt.View = layer(x["x"], positions)
+    return y
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -198,7 +222,7 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.parametrize("other", ["view", "row", "value", "number", "array", "itself"])
+@pytest.mark.parametrize("other", ["view", "row", "column", "value", "number", "array", "scalar array", "itself"])
 def test_operators_do_what_they_do_to_single_values(name: str, other: str) -> None:
     numbers = np.array([[0.5, 1.5, 2.0], [1.25, 3.0, 0.75]])
     f = OPERATIONS[name]
@@ -207,7 +231,9 @@ def test_operators_do_what_they_do_to_single_values(name: str, other: str) -> No
         y: Any = {
             "view": lambda: bt.matrix(numbers[::-1]),
             "row": lambda: bt.vector([0.5, 2.0, 1.5]),
+            "column": lambda: bt.matrix([[0.5], [2.0]]),
             "value": lambda: bt.Value(1.5),
+            "scalar array": lambda: np.array(1.5),
             "number": lambda: 1.5,
             "array": lambda: numbers + 1,
             "itself": lambda x=x: x,
@@ -228,6 +254,26 @@ def test_operators_do_what_they_do_to_single_values(name: str, other: str) -> No
                 c.backward()
                 want[i, j] = a.grad
         np.testing.assert_allclose(got, want, rtol=1e-13)
+
+
+def test_a_column_and_a_row_give_a_matrix() -> None:
+    column, row = bt.matrix([[1.0], [2.0]]), bt.vector([3.0, 4.0, 5.0])
+    z = column * row
+    assert z.data.tolist() == [[3, 4, 5], [6, 8, 10]]
+    z.sum().backward()
+    assert column.grad.tolist() == [[12], [12]]
+    assert row.grad.tolist() == [3, 3, 3]
+
+
+def test_elements_between_bounds() -> None:
+    x = bt.matrix([[-2.0, 0.5], [0.25, 3.0]])
+    y = bt.clamp(x, 0, 1.0)
+    assert y.data.tolist() == [[0, 0.5], [0.25, 1]]
+    (y * 2).sum().backward()
+    assert x.grad.tolist() == [[0, 2], [2, 0]]
+    assert y[0, 1].op == "clamp"
+    with pytest.raises(TypeError, match="expected numbers as bounds, not burtorch"):
+        bt.clamp(x, x, 1.0)
 
 
 def test_powers_negation_and_reflected_operands() -> None:

@@ -1,4 +1,4 @@
-// burtorch/burtorch.hpp — everything, in namespace burtorch; the parts in reading order
+// burtorch/burtorch.hpp — the engine: values and their gradients, in namespace burtorch; the parts in reading order
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -14,10 +14,22 @@
 #include <burtorch/backward.hpp>      // gradients
 #include <burtorch/scratch.hpp> // gradients in the caller's memory, over only what the root reaches
 
-// Not included, because they take longer to compile than all of the above:
-//   scalar/types.hpp      nodes that hold halves, quads, lanes, duals
-//   scalar/loss_scale.hpp training with halves
+// What a program includes if it wants it; some take longer to compile than all of the above:
+//   view.hpp              vectors and matrices of nodes
+//   block/blocks.hpp      what is computed with whole views: linear layers, attention, …
+//   block/expand.hpp      the same, written with the operations on single Values
+//   nn/nn.hpp             layers, the paper's models, their gradients over a batch
+//   optim/optim.hpp       optimizers, schedules, whole minimizations
 //   derivatives.hpp       jvp, hvp, Jacobian, Hessian of functions
 //   replay.hpp            recorded functions, run again on new inputs
 //   emit.hpp              recorded functions as C
+//   program.hpp           functions recorded while compiling
+//   scalar/types.hpp      nodes that hold halves, quads, lanes, duals
+//   scalar/loss_scale.hpp training with halves
+//   random.hpp            random numbers that are the same on every platform
 //   io/io.hpp             saving and loading: ranges of nodes, whole graphs
+//   io/blocks.hpp         graphs with blocks in files
+//   io/scalars.hpp        halves, quads, lanes, duals in files
+//   viz/viz.hpp           pictures of graphs, plots
+//   viz/debug.hpp         functions to call from a debugger
+//   team.hpp              threads that stay between calls

@@ -236,6 +236,27 @@ template <class T, class... Options> inline constexpr bool isView<View<T, Option
 template <class V>
 concept AnyView = detail::isView<V>;
 
+// Elements of type E next to each other in memory: std::vector, std::array, std::span, …
+template <class R, class E>
+concept ContiguousRangeOf =
+    std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R> &&
+    std::same_as<std::ranges::range_value_t<const R>, E>;
+
+template <class R>
+concept ContiguousViews =
+    ContiguousRangeOf<R, std::ranges::range_value_t<R>> && AnyView<std::ranges::range_value_t<R>>;
+template <class R>
+concept ContiguousIntegers = ContiguousRangeOf<R, std::ranges::range_value_t<R>> &&
+                             std::integral<std::ranges::range_value_t<R>>;
+
+namespace detail {
+
+template <class R> std::span<const std::ranges::range_value_t<R>> spanOf(const R& range) {
+  return range;
+}
+
+} // namespace detail
+
 // Leaves on a tape.
 template <class T, class... O>
 View<T, O...> vector(Tape<T, O...>& tape, std::span<const std::type_identity_t<T>> numbers) {

@@ -99,10 +99,10 @@ struct MatMul {
 
 // x·wᵀ + b for x side by side in several views: what a concatenation would give, without making
 // it. An empty b stands for no bias.
-template <class T, class... O>
-View<T, O...> affine(const View<T, O...>& w, std::span<const View<T, O...>> x,
-                     const View<T, O...>& b = {},
-                     ParameterGradients gradients = ParameterGradients::accumulate) {
+template <AnyView V, ContiguousRangeOf<V> Inputs>
+V affine(const V& w, const Inputs& inputs, const V& b = {},
+         ParameterGradients gradients = ParameterGradients::accumulate) {
+  const std::span<const V> x(inputs);
   const bool hasBias = !b.isEmpty();
   if (x.empty()) detail::fail(ErrorKind::badArgument, "affine: no input");
   std::size_t k = 0;
@@ -123,24 +123,24 @@ View<T, O...> affine(const View<T, O...>& w, std::span<const View<T, O...>> x,
                                              " biases for weights of " +
                                              detail::shapeText(w.rows(), w.cols()));
   const std::array parameters{std::size_t{hasBias}, static_cast<std::size_t>(gradients)};
-  const auto apply = [&](std::span<const View<T, O...>> operands) {
+  const auto apply = [&](std::span<const V> operands) {
     return applyBlock<block::Affine>(x.front().rows(), w.rows(), 0, operands,
                                      std::span<const std::size_t>(parameters));
   };
   if (x.size() == 1) { // the usual case allocates nothing
-    const std::array<View<T, O...>, 3> all{w, hasBias ? b : x[0], x[0]};
+    const std::array<V, 3> all{w, hasBias ? b : x[0], x[0]};
     return apply(std::span(all.data(), hasBias ? 3 : 2));
   }
-  std::vector<View<T, O...>> all{w};
+  std::vector<V> all{w};
   if (hasBias) all.push_back(b);
   all.insert(all.end(), x.begin(), x.end());
   return apply(all);
 }
 
-template <class T, class... O>
-View<T, O...> affine(const View<T, O...>& w, const View<T, O...>& x, const View<T, O...>& b = {},
-                     ParameterGradients gradients = ParameterGradients::accumulate) {
-  return affine(w, std::span<const View<T, O...>>(&x, 1), b, gradients);
+template <AnyView V>
+V affine(const V& w, const V& x, const V& b = {},
+         ParameterGradients gradients = ParameterGradients::accumulate) {
+  return affine(w, std::span(&x, 1), b, gradients);
 }
 
 // a·b, a m × k and b k × n.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -50,10 +51,11 @@ private:
 } // namespace block
 
 // Parts side by side: row i of the result is their rows i, one after the other.
-template <AnyView V> V concatColumns(std::span<const V> parts) {
+template <ContiguousViews Views> auto concatColumns(const Views& views) {
+  const auto parts = detail::spanOf(views);
   std::size_t cols = 0;
   if (parts.empty()) detail::fail(ErrorKind::badArgument, "concat: no views");
-  for (const V& part : parts) {
+  for (const auto& part : parts) {
     cols += part.cols();
     if (part.rows() != parts.front().rows())
       detail::fail(ErrorKind::badArgument,
@@ -65,11 +67,12 @@ template <AnyView V> V concatColumns(std::span<const V> parts) {
 }
 
 // Parts one below the other.
-template <AnyView V> V concatRows(std::span<const V> parts) {
+template <ContiguousViews Views> auto concatRows(const Views& views) {
+  const auto parts = detail::spanOf(views);
   std::size_t rows = 0;
   if (parts.empty()) detail::fail(ErrorKind::badArgument, "concat: no views");
-  std::vector<V> flat;
-  for (const V& part : parts) {
+  std::vector<std::ranges::range_value_t<Views>> flat;
+  for (const auto& part : parts) {
     rows += part.rows();
     if (part.cols() != parts.front().cols())
       detail::fail(ErrorKind::badArgument,
@@ -78,7 +81,7 @@ template <AnyView V> V concatRows(std::span<const V> parts) {
                        detail::shapeText(part.rows(), part.cols()));
     flat.push_back(part.reshape(1, part.size()));
   }
-  return concatColumns(std::span<const V>(flat)).reshape(rows, parts.front().cols());
+  return concatColumns(flat).reshape(rows, parts.front().cols());
 }
 
 BURTORCH_END_NAMESPACE

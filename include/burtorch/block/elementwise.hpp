@@ -1,14 +1,14 @@
 // burtorch/block/elementwise.hpp — the operations of the table on every element of a view
 // SPDX-License-Identifier: MIT
 //
-// tanh(x), x + y, 2 * x, … of views. Two views have equal shapes, or one of them is a single row
-// that goes with every row of the other, or a single number that goes with every element.
+// tanh(x), x + y, 2 * x, clamp(x, 0, 1), … of views. Two views have equal shapes, or one of them is a
+// single row that goes with every row of the other, a single column that goes with every column, or
+// a single number that goes with every element; that may also be a Value or a plain number.
 #pragma once
 
 #include <burtorch/kernel/map.hpp>
 #include <burtorch/view.hpp>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -103,6 +103,27 @@ template <class O, Form form> struct MapNumber {
   }
 };
 
+// Keeps the bounds.
+template <class O> struct MapBounded {
+  static constexpr const char* name = op::Entry<O>::name;
+  static constexpr const char* symbol = O::symbol;
+
+  template <class Frame> static void forward(const Frame& f) {
+    const auto* const x = f.value(0).first;
+    auto* const z = f.result(1).first;
+    const auto lo = f.kept[0], hi = f.kept[1];
+    for (std::size_t i = 0; i < f.count; ++i) z[i] = O::forward(x[i], lo, hi);
+  }
+  template <class Frame> static void pullback(const Frame& f) {
+    if (!f.wants(0)) return;
+    const auto* const x = f.value(0).first;
+    const auto* const dz = f.adjoint(1).first;
+    auto* const dx = f.grad(0).first;
+    const auto lo = f.kept[0], hi = f.kept[1];
+    for (std::size_t i = 0; i < f.count; ++i) dx[i] = dx[i] + O::pullback(x[i], lo, hi, dz[i]);
+  }
+};
+
 } // namespace block
 
 template <class O, AnyView V>
@@ -118,31 +139,51 @@ template <class T, class... O, class Index>
 View<T, O...> mapTwo(const BlockMethods<T, Index>& methods, const View<T, O...>& x,
                      const View<T, O...>& y) {
   const auto goWith = [](std::size_t n, std::size_t m) { return n == m || n == 1 || m == 1; };
-  const bool fits = goWith(x.rows(), y.rows()) && goWith(x.cols(), y.cols()) &&
-                    (x.cols() == y.cols() || x.size() == 1 || y.size() == 1);
-  if (!fits)
+  if (!goWith(x.rows(), y.rows()) || !goWith(x.cols(), y.cols()))
     fail(ErrorKind::badArgument, std::string(methods.name) + ": " + shapeText(x.rows(), x.cols()) +
                                      " does not go with " + shapeText(y.rows(), y.cols()));
   const std::array both{x, y};
-  const std::array rows{std::max(x.rows(), y.rows())};
-  const std::size_t cols = std::max(x.cols(), y.cols());
-  const bool isEmpty = x.size() == 0 || y.size() == 0;
-  return appendBlock(methods, isEmpty ? 0 : rows[0], cols, 0, std::span<const View<T, O...>>(both),
+  const std::array rows{x.rows() == 1 ? y.rows() : x.rows()};
+  const std::size_t cols = x.cols() == 1 ? y.cols() : x.cols();
+  return appendBlock(methods, rows[0], cols, 0, std::span<const View<T, O...>>(both),
                      std::span<const std::size_t>(rows));
 }
 
 } // namespace detail
 
-template <class O, AnyView V>
-  requires op::is<op::Binary, O>
-V mapElements(const V& x, const V& y) {
-  return detail::mapTwo(blockMethods<block::Map2<O>, typename V::Scalar, typename V::Index>, x, y);
-}
-
 template <class O, Form form, AnyView V>
 V mapElementsWithNumber(const V& x, typename V::Scalar number) { // by value: it may lie on the tape
   return applyBlock<block::MapNumber<O, form>>(x.rows(), x.cols(), 1, std::span<const V>(&x, 1), {},
                                                std::span(&number, 1));
+}
+
+template <class O, AnyView V>
+  requires op::is<op::Clipped, O>
+V mapElements(const V& x, typename V::Scalar lo, typename V::Scalar hi) {
+  const std::array bounds{lo, hi};
+  return applyBlock<block::MapBounded<O>>(x.rows(), x.cols(), 2, std::span<const V>(&x, 1), {},
+                                          std::span<const typename V::Scalar>(bounds));
+}
+
+// Two operands, at least one of them a view; the other may be a view, a Value or a number.
+template <class Y, class V>
+concept OperandBesideView =
+    AnyView<V> && (std::same_as<Y, V> || std::same_as<Y, typename V::Element> ||
+                   std::convertible_to<Y, typename V::Scalar>);
+template <class X, class Y>
+concept ViewBeside = OperandBesideView<Y, X> || OperandBesideView<X, Y>;
+
+template <class O, class X, class Y>
+  requires op::is<op::Binary, O> && ViewBeside<X, Y>
+auto mapElements(const X& x, const Y& y) {
+  if constexpr (AnyValue<X>) return mapElements<O>(Y::at(x.tape(), x.sysGetRawNodeIndex(), 1, 1), y);
+  else if constexpr (AnyValue<Y>)
+    return mapElements<O>(x, X::at(y.tape(), y.sysGetRawNodeIndex(), 1, 1));
+  else if constexpr (!AnyView<Y>) return mapElementsWithNumber<O, Form::nodeNumber>(x, y);
+  else if constexpr (!AnyView<X>) return mapElementsWithNumber<O, Form::numberNode>(y, x);
+  else
+    return detail::mapTwo(blockMethods<block::Map2<O>, typename X::Scalar, typename X::Index>, x,
+                          y);
 }
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
@@ -151,23 +192,25 @@ BURTORCH_UNARY_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
-  template <AnyView V> V function(const V& x, const V& y) { return mapElements<op::Name>(x, y); }  \
-  template <AnyView V> V function(const V& x, const std::type_identity_t<typename V::Scalar>& y) { \
-    return mapElementsWithNumber<op::Name, Form::nodeNumber>(x, y);                                \
-  }                                                                                                \
-  template <AnyView V> V function(const std::type_identity_t<typename V::Scalar>& x, const V& y) { \
-    return mapElementsWithNumber<op::Name, Form::numberNode>(y, x);                                \
+  template <class X, class Y>                                                                      \
+    requires ViewBeside<X, Y>                                                                      \
+  auto function(const X& x, const Y& y) {                                                          \
+    return mapElements<op::Name>(x, y);                                                            \
   }
 BURTORCH_BINARY_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  template <AnyView V>                                                                             \
+  V function(const V& x, const std::type_identity_t<typename V::Scalar>& lo,                       \
+             const std::type_identity_t<typename V::Scalar>& hi) {                                 \
+    return mapElements<op::Name>(x, lo, hi);                                                       \
+  }
+BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+
 template <AnyView V> V log(const V& x) { return logarithm(x); }
 template <AnyView V> V operator-(const V& x) { return negative(x); }
-
-template <class X, class Y>
-concept ViewBeside =
-    (AnyView<X> && (std::same_as<X, Y> || std::convertible_to<Y, typename X::Scalar>)) ||
-    (AnyView<Y> && std::convertible_to<X, typename Y::Scalar>);
 
 template <class X, class Y>
   requires ViewBeside<X, Y>

@@ -79,6 +79,14 @@ Values<V> mapElements(const V& x, const V& y) {
   return z;
 }
 
+template <class O, AnyView V>
+  requires op::is<op::Clipped, O>
+Values<V> mapElements(const V& x, typename V::Scalar lo, typename V::Scalar hi) {
+  Values<V> y;
+  for (const auto& each : x) y.push_back(apply<O>(each, lo, hi));
+  return y;
+}
+
 template <class O, Form form, AnyView V>
 Values<V> mapElementsWithNumber(const V& x, const typename V::Scalar& number) {
   Values<V> y;

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -209,8 +208,9 @@ private:
 } // namespace block
 
 // The rows of a table that ids name, `perRow` of them side by side in each row of the result.
-template <AnyView V, std::integral Id>
-V gather(const V& table, std::span<const Id> ids, std::size_t perRow = 1) {
+template <AnyView V, ContiguousIntegers Ids>
+V gather(const V& table, const Ids& rows, std::size_t perRow = 1) {
+  const auto ids = detail::spanOf(rows);
   if (perRow == 0 || ids.size() % perRow != 0)
     detail::fail(ErrorKind::badArgument, "gather: " + std::to_string(ids.size()) +
                                              " indices do not fill rows of " +
@@ -221,9 +221,10 @@ V gather(const V& table, std::span<const Id> ids, std::size_t perRow = 1) {
 }
 
 // The same times wᵀ, plus b (empty: no bias).
-template <AnyView V, std::integral Id>
-V gatherAffine(const V& table, std::span<const Id> ids, const V& w, const V& b = {},
+template <AnyView V, ContiguousIntegers Ids>
+V gatherAffine(const V& table, const Ids& rows, const V& w, const V& b = {},
                ParameterGradients gradients = ParameterGradients::accumulate) {
+  const auto ids = detail::spanOf(rows);
   if (table.cols() == 0 || w.cols() % table.cols() != 0 || w.cols() == 0)
     detail::fail(ErrorKind::badArgument, "gatherAffine: rows of " + std::to_string(table.cols()) +
                                              " do not fill weights of " +

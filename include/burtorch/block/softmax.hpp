@@ -5,7 +5,6 @@
 #include <burtorch/kernel/softmax.hpp>
 #include <burtorch/view.hpp>
 
-#include <concepts>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -78,8 +77,9 @@ template <AnyView V> V logSoftmax(const V& x) {
 }
 
 // -log softmax(x)[target] of each row: one number per row.
-template <AnyView V, std::integral Target>
-V crossEntropy(const V& x, std::span<const Target> targets) {
+template <AnyView V, ContiguousIntegers Targets>
+V crossEntropy(const V& x, const Targets& targetOfRow) {
+  const auto targets = detail::spanOf(targetOfRow);
   if (targets.size() != x.rows())
     detail::fail(ErrorKind::badArgument, "crossEntropy: " + std::to_string(targets.size()) +
                                              " targets for logits of " +

@@ -61,6 +61,14 @@ template <class Op, Form form> struct RecordBlock<block::MapNumber<Op, form>> {
   }
 };
 
+template <class Op> struct RecordBlock<block::MapBounded<Op>> {
+  template <class B> static void record(const B& b) {
+    demandOperands(b, 1, 0);
+    b.demandSizes(b.views[0].size(), 2);
+    mapElements<Op>(b.views[0], b.kept[0], b.kept[1]);
+  }
+};
+
 template <> struct RecordBlock<block::Affine> { // views: w, b or none, x…
   template <class B> static void record(const B& b) {
     b.demand(b.parameters.size() == 2 && b.parameters[0] <= 1);
@@ -183,6 +191,9 @@ template <class T, class... O> KnownBlocks<T, O...> everyBlock() {
       knownBlock<block::MapNumber<op::Name, Form::nodeNumber>, T, O...>(Kind::mapNumber),          \
       knownBlock<block::MapNumber<op::Name, Form::numberNode>, T, O...>(Kind::mapNumberOn),
           BURTORCH_BINARY_OPERATIONS(BURTORCH_MAP)
+#undef BURTORCH_MAP
+#define BURTORCH_MAP(Name, function) knownBlock<block::MapBounded<op::Name>, T, O...>(),
+              BURTORCH_CLIPPED_OPERATIONS(BURTORCH_MAP)
 #undef BURTORCH_MAP
               knownBlock<block::Affine, T, O...>(),
       knownBlock<block::MatMul, T, O...>(),

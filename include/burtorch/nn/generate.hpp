@@ -65,6 +65,8 @@ std::vector<std::int64_t> generate(Model& model, std::size_t n, Random& random,
       return weight;
     });
     model.tape().rewind(mark);
+    if (!std::isfinite(sum)) // the largest is infinite, or one of them is NaN
+      detail::fail(ErrorKind::badArgument, "generate: the model's logits are not finite");
     double left = random.uniform() * sum;
     std::size_t chosen = 0;
     while (chosen + 1 < weights.size() && !(left < weights[chosen])) left -= weights[chosen++];

@@ -58,7 +58,8 @@ template <AnyView V> struct Linear {
     return affine(weight, x, bias, gradients);
   }
   // Inputs side by side in several views.
-  V operator()(std::span<const V> x,
+  template <ContiguousRangeOf<V> Inputs>
+  V operator()(const Inputs& x,
                ParameterGradients gradients = ParameterGradients::accumulate) const {
     return affine(weight, x, bias, gradients);
   }
@@ -75,9 +76,9 @@ template <AnyView V> struct Neuron {
 
   Neuron() = default;
   Neuron(typename V::TapeType& tape, std::size_t in, Random& random,
-         Activation how = Activation::relu)
+         Activation how = Activation::relu, Init init = Init::uniform)
       : weight(tape, 1, in), bias(tape, 1, 1), activation(how) {
-    initialize(weight, Init::uniform, random, in, 1);
+    initialize(weight, init, random, in, 1);
   }
 
   template <RangeOfValues X> typename V::Element operator()(const X& x) const {
@@ -97,10 +98,10 @@ template <AnyView V> struct MLP {
   MLP() = default;
   // sizes: inputs, then the outputs of each layer.
   MLP(typename V::TapeType& tape, std::span<const std::size_t> sizes, Random& random,
-      Activation how = Activation::relu)
+      Activation how = Activation::relu, Init init = Init::linear)
       : activation(how) {
     for (std::size_t i = 0; i + 1 < sizes.size(); ++i)
-      layers.emplace_back(tape, sizes[i], sizes[i + 1], random);
+      layers.emplace_back(tape, sizes[i], sizes[i + 1], random, true, init);
   }
 
   V operator()(V x, ParameterGradients gradients = ParameterGradients::accumulate) const {
@@ -121,12 +122,13 @@ template <AnyView V> struct Embedding {
   V weight; // entries × size
 
   Embedding() = default;
-  Embedding(typename V::TapeType& tape, std::size_t entries, std::size_t size, Random& random)
+  Embedding(typename V::TapeType& tape, std::size_t entries, std::size_t size, Random& random,
+            Init init = Init::normal)
       : weight(tape, entries, size) {
-    initialize(weight, Init::normal, random, entries, size);
+    initialize(weight, init, random, entries, size);
   }
 
-  template <std::integral Id> V operator()(std::span<const Id> ids, std::size_t perRow = 1) const {
+  template <ContiguousIntegers Ids> V operator()(const Ids& ids, std::size_t perRow = 1) const {
     return gather(weight, ids, perRow);
   }
   template <class F> void parameters(const F& visit, const std::string& prefix = "") const {

@@ -11,15 +11,28 @@
 #include <burtorch/tape.hpp>
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 BURTORCH_BEGIN_NAMESPACE
+
+namespace detail {
+
+// A model's configuration, if all of its sizes are positive.
+template <class Config>
+const Config& demandPositive(const Config& config,
+                             std::initializer_list<std::pair<const char*, std::size_t>> sizes) {
+  for (const auto& [name, size] : sizes)
+    if (size == 0) fail(ErrorKind::badArgument, std::string(name) + " must be at least 1: 0");
+  return config;
+}
+
+} // namespace detail
 
 namespace nn {
 
@@ -38,8 +51,14 @@ public:
     Seed seed = 0;
   };
 
+  static constexpr bool targetPerInput = false; // one target per sample
+
   explicit CharMLP(const Config& config)
-      : config_(config), random_(seeded(config.seed)),
+      : config_(detail::demandPositive(config, {{"hidden", config.hidden},
+                                                {"vocab", config.vocab},
+                                                {"embed", config.embed},
+                                                {"context", config.context}})),
+        random_(seeded(config.seed)),
         table_(tape_, config.vocab, config.embed, random_),
         hidden_(tape_, config.context * config.embed, config.hidden, random_),
         output_(tape_, config.hidden, config.vocab, random_), parameters_(tape_.size()) {}
@@ -51,14 +70,14 @@ public:
   std::size_t targetsPerSample() const { return 1; }
 
   // x: context indices per sample. One row of logits per sample.
-  template <std::integral Id>
-  V logits(std::span<const Id> x,
+  template <ContiguousIntegers X>
+  V logits(const X& x,
            ParameterGradients gradients = ParameterGradients::accumulate) const {
     const V h = gatherAffine(table_.weight, x, hidden_.weight, hidden_.bias, gradients);
     return output_(tanh(h), gradients);
   }
-  template <std::integral Id>
-  V losses(std::span<const Id> x, std::span<const Id> y,
+  template <ContiguousIntegers X, ContiguousIntegers Y>
+  V losses(const X& x, const Y& y,
            ParameterGradients gradients = ParameterGradients::accumulate) const {
     return crossEntropy(logits(x, gradients), y);
   }
@@ -91,8 +110,15 @@ public:
     Seed seed = 0;
   };
 
+  static constexpr bool targetPerInput = true;
+
   explicit GPT(const Config& config)
-      : config_(config), random_(seeded(config.seed)),
+      : config_(detail::demandPositive(config, {{"vocab", config.vocab},
+                                                {"context", config.context},
+                                                {"size", config.size},
+                                                {"layers", config.layers},
+                                                {"heads", config.heads}})),
+        random_(seeded(config.seed)),
         tokens_(tape_, config.vocab, config.size, random_),
         positions_(tape_, config.context, config.size, random_) {
     for (std::size_t i = 0; i < config.layers; ++i)
@@ -108,8 +134,8 @@ public:
   std::size_t targetsPerSample() const { return config_.context; }
 
   // x: sequences of `length` indices (at most the context, 0: the context). One row of logits each.
-  template <std::integral Id>
-  V logits(std::span<const Id> x, ParameterGradients gradients = ParameterGradients::accumulate,
+  template <ContiguousIntegers X>
+  V logits(const X& x, ParameterGradients gradients = ParameterGradients::accumulate,
            std::size_t length = 0) const {
     if (length == 0) length = config_.context;
     const V at = positions_.weight.slice(0, length);
@@ -117,8 +143,8 @@ public:
     for (const auto& block : blocks_) h = block(h, length, gradients);
     return output_(h, gradients);
   }
-  template <std::integral Id>
-  V losses(std::span<const Id> x, std::span<const Id> y,
+  template <ContiguousIntegers X, ContiguousIntegers Y>
+  V losses(const X& x, const Y& y,
            ParameterGradients gradients = ParameterGradients::accumulate) const {
     return crossEntropy(logits(x, gradients), y);
   }

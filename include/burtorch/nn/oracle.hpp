@@ -14,19 +14,19 @@
 
 #include <burtorch/backward.hpp>
 #include <burtorch/nn/models.hpp>
+#include <burtorch/team.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <barrier>
-#include <concepts>
 #include <cstddef>
 #include <exception>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <ranges>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -52,17 +52,18 @@ public:
   std::span<T> gradients() { return model_.tape().grads().first(model_.numParameters()); }
 
   // How many samples x and y hold; an error if they do not fit the model or each other.
-  template <std::integral Id>
-  std::size_t samples(std::span<const Id> x, std::span<const Id> y) const {
-    const std::size_t n = x.size() / model_.inputsPerSample();
-    if (n == 0 || n * model_.inputsPerSample() != x.size() ||
-        n * model_.targetsPerSample() != y.size())
+  template <ContiguousIntegers X, ContiguousIntegers Y>
+  std::size_t samples(const X& x, const Y& y) const {
+    const std::size_t inputs = std::ranges::size(x), targets = std::ranges::size(y);
+    const std::size_t n = inputs / model_.inputsPerSample();
+    if (n == 0 || n * model_.inputsPerSample() != inputs ||
+        n * model_.targetsPerSample() != targets)
       detail::fail(ErrorKind::badArgument,
-                   std::to_string(x.size()) + " inputs and " + std::to_string(y.size()) +
+                   std::to_string(inputs) + " inputs and " + std::to_string(targets) +
                        " targets are not samples of " + std::to_string(model_.inputsPerSample()) +
                        " inputs and " + std::to_string(model_.targetsPerSample()) + " targets");
-    demandIndices(x, model_.inputsPerSample(), "input");
-    demandIndices(y, model_.targetsPerSample(), "target");
+    demandIndices(detail::spanOf(x), model_.inputsPerSample(), "input");
+    demandIndices(detail::spanOf(y), model_.targetsPerSample(), "target");
     return n;
   }
 
@@ -74,7 +75,7 @@ public:
     const std::vector<int> x(2 * model_.inputsPerSample()), y(2 * model_.targetsPerSample());
     Extent two; // what two samples need; m of them need at most m/2 times as much
     eachPart(model_, 0, 2, 2, [&](std::size_t, std::size_t) {
-      reduceSum(model_.losses(std::span<const int>(x), std::span<const int>(y)));
+      reduceSum(model_.losses(x, y));
       two = tape.used();
     });
     const std::size_t fitting = 2 * largestReserve / (two.nodes - before.nodes);
@@ -87,22 +88,27 @@ public:
   }
 
   // The mean loss; no gradients.
-  template <std::integral Id>
-  double loss(std::span<const Id> x, std::span<const Id> y, const BatchOptions& options = {}) {
+  template <ContiguousIntegers X, ContiguousIntegers Y>
+  double loss(const X& x, const Y& y, const BatchOptions& options = {}) {
     const std::size_t n = samples(x, y);
     double total = 0;
     eachPart(model_, 0, n, options.microBatch, [&](std::size_t first, std::size_t count) {
       total += sumOf(model_.losses(inputs(x, first, count), targets(y, first, count)));
       if (options.between) options.between();
     });
-    return total / static_cast<double>(y.size());
+    return total / static_cast<double>(n * model_.targetsPerSample());
   }
 
   // A row of `vocab` logits for each target of each sample.
-  template <std::integral Id>
-  void logits(std::span<const Id> x, std::span<T> out, const BatchOptions& options = {}) {
-    demandIndices(x, model_.inputsPerSample(), "input");
-    const std::size_t n = x.size() / model_.inputsPerSample();
+  template <ContiguousIntegers X>
+  void logits(const X& x, std::span<T> out, const BatchOptions& options = {}) {
+    const std::size_t n = std::ranges::size(x) / model_.inputsPerSample();
+    if (n * model_.inputsPerSample() != std::ranges::size(x))
+      detail::fail(ErrorKind::badArgument, std::to_string(std::ranges::size(x)) +
+                                               " inputs are not samples of " +
+                                               std::to_string(model_.inputsPerSample()));
+    demandRoom(out, n * model_.targetsPerSample() * model_.config().vocab, "logits");
+    demandIndices(detail::spanOf(x), model_.inputsPerSample(), "input");
     auto next = out.begin();
     eachPart(model_, 0, n, options.microBatch, [&](std::size_t first, std::size_t count) {
       next = std::ranges::copy(model_.logits(inputs(x, first, count)).data(), next).out;
@@ -111,22 +117,22 @@ public:
   }
 
   // The mean loss; its gradient by the parameters is in gradients().
-  template <std::integral Id>
-  double lossAndGradient(std::span<const Id> x, std::span<const Id> y,
-                         const BatchOptions& options = {}) {
+  template <ContiguousIntegers X, ContiguousIntegers Y>
+  double lossAndGradient(const X& x, const Y& y, const BatchOptions& options = {}) {
     const std::size_t n = samples(x, y);
     const std::size_t threads = std::clamp<std::size_t>(options.threads, 1, n);
-    const double count = static_cast<double>(y.size());
+    const double count = static_cast<double>(n * model_.targetsPerSample());
     const double total = threads == 1 ? part(model_, x, y, 0, n, options, T(1 / count))
                                       : inThreads(x, y, n, threads, options, T(1 / count));
     return total / count;
   }
 
   // The gradient of each sample's own loss: `out` has a row of numParameters() for each.
-  template <std::integral Id>
-  void perSampleGradients(std::span<const Id> x, std::span<const Id> y, std::span<T> out,
+  template <ContiguousIntegers X, ContiguousIntegers Y>
+  void perSampleGradients(const X& x, const Y& y, std::span<T> out,
                           const std::function<void()>& between = {}) {
     const std::size_t n = samples(x, y), p = model_.numParameters();
+    demandRoom(out, n * p, "gradients");
     const T seed = T(1.0 / static_cast<double>(model_.targetsPerSample()));
     const Restore restore{gradients()};
     for (std::size_t i = 0; i < n; ++i) {
@@ -152,6 +158,13 @@ private:
                                                  std::to_string(limit - 1));
   }
 
+  static void demandRoom(std::span<T> out, std::size_t wanted, const char* what) {
+    if (out.size() != wanted)
+      detail::fail(ErrorKind::badArgument, "room for " + std::to_string(out.size()) +
+                                               " numbers, but " + std::to_string(wanted) + " " +
+                                               what);
+  }
+
   struct Restore { // also when an error is thrown
     explicit Restore(std::span<T> numbers)
         : place(numbers), before(numbers.begin(), numbers.end()) {}
@@ -171,13 +184,13 @@ private:
       work(i, std::min(m, last - i));
     }
   }
-  template <class Id>
-  auto inputs(std::span<const Id> x, std::size_t first, std::size_t count) const {
-    return x.subspan(first * model_.inputsPerSample(), count * model_.inputsPerSample());
+  template <class X> auto inputs(const X& x, std::size_t first, std::size_t count) const {
+    const std::size_t n = model_.inputsPerSample();
+    return detail::spanOf(x).subspan(first * n, count * n);
   }
-  template <class Id>
-  auto targets(std::span<const Id> y, std::size_t first, std::size_t count) const {
-    return y.subspan(first * model_.targetsPerSample(), count * model_.targetsPerSample());
+  template <class Y> auto targets(const Y& y, std::size_t first, std::size_t count) const {
+    const std::size_t n = model_.targetsPerSample();
+    return detail::spanOf(y).subspan(first * n, count * n);
   }
   template <class Mark> struct Rewind { // also when an error is thrown
     decltype(std::declval<Model&>().tape()) tape;
@@ -192,9 +205,9 @@ private:
     return sum;
   }
 
-  template <class Id>
-  double part(Model& model, std::span<const Id> x, std::span<const Id> y, std::size_t first,
-              std::size_t last, const BatchOptions& options, const T& seed) const {
+  template <class X, class Y>
+  double part(Model& model, const X& x, const Y& y, std::size_t first, std::size_t last,
+              const BatchOptions& options, const T& seed) const {
     auto gradients =
         options.accumulate ? ParameterGradients::accumulate : ParameterGradients::assign;
     if (!options.accumulate)
@@ -210,8 +223,8 @@ private:
     return total;
   }
 
-  template <class Id>
-  double inThreads(std::span<const Id> x, std::span<const Id> y, std::size_t n, std::size_t threads,
+  template <class X, class Y>
+  double inThreads(const X& x, const Y& y, std::size_t n, std::size_t threads,
                    const BatchOptions& options, const T& seed) {
     auto config = model_.config();
     config.seed.reset(); // they get their parameters below
@@ -223,7 +236,7 @@ private:
     std::barrier together(static_cast<std::ptrdiff_t>(threads));
     const std::size_t p = model_.numParameters();
     const auto values = this->values();
-    const auto run = [&](std::size_t t) {
+    team_.run(threads, [&](std::size_t t) {
       Model& model = t == 0 ? model_ : *copies_[t - 1];
       BatchOptions mine = options;
       if (t != 0) {
@@ -248,18 +261,7 @@ private:
       for (std::size_t other = 1; other < threads; ++other)
         for (std::size_t i = p * t / threads; i < p * (t + 1) / threads; ++i)
           gradientsOf[0][i] = gradientsOf[0][i] + gradientsOf[other][i];
-    };
-    {
-      std::vector<std::jthread> others;
-      try {
-        for (std::size_t t = 1; t < threads; ++t) others.emplace_back(run, t);
-      } catch (...) { // the system has no more threads
-        stop = true;
-        errors[0] = std::current_exception();
-        for (std::size_t t = others.size() + 1; t < threads; ++t) together.arrive_and_drop();
-      }
-      run(0);
-    }
+    });
     for (const auto& error : errors)
       if (error) std::rethrow_exception(error);
     double total = 0;
@@ -271,6 +273,7 @@ private:
 
   Model model_;
   std::vector<std::unique_ptr<Model>> copies_;
+  Team team_; // that works on them
   std::size_t largest_ = std::numeric_limits<std::size_t>::max(); // micro-batch
 };
 

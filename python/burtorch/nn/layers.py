@@ -173,10 +173,14 @@ class Neuron(Module):
     """One number: activation(⟨weight, x⟩ + bias) of a vector, or of a sequence of Values."""
 
     def __init__(
-        self, inputs: int, activation: str = "relu", random: bt.Random | None = None
+        self,
+        inputs: int,
+        activation: str = "relu",
+        init: str = "uniform",
+        random: bt.Random | None = None,
     ) -> None:
         self.activation = _checked(activation)
-        self.weight = _parameter((inputs,), "uniform", random, inputs, 1)
+        self.weight = _parameter((inputs,), init, random, inputs, 1)
         self.bias = _parameter((1,), "zeros", random)
 
     @property
@@ -240,8 +244,10 @@ class MLP(Module):
 class Embedding(Module):
     """Rows of a table by index: ids (n,) give n rows, ids (n, p) p rows side by side in each."""
 
-    def __init__(self, entries: int, size: int, random: bt.Random | None = None) -> None:
-        self.weight = _parameter((entries, size), "normal", random)
+    def __init__(
+        self, entries: int, size: int, init: str = "normal", random: bt.Random | None = None
+    ) -> None:
+        self.weight = _parameter((entries, size), init, random, entries, size)
 
     @property
     def config(self) -> dict[str, Any]:
