@@ -210,7 +210,7 @@ def test_mistakes_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         ([f"--seed={huge}"], "seed must be less than 2**64"),
         (["--lr=-1"], "lr can't be negative"),
         (["--lr=nan"], "lr must be a number: nan"),
-        (["--context=20000"], "a model of these sizes is too large: context 20000, d_model 8"),
+        (["--d-model=2000000000"], "a model of these sizes is too large: context 4, d_model 2000"),
         (["--context=50", f"--data={tmp_path / 'short.txt'}"], "too few for a context of 50"),
     ]:
         assert command(flags("gpt", f"--out={tmp_path / 'new'}", *arguments)) == 1
