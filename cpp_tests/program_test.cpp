@@ -61,8 +61,8 @@ template <auto f, class... X> void checkAgainstTape(const X&... x) {
   for (std::size_t i = 0; i < at.size(); ++i) CHECK(same(gradient[i], leaves[i].gradCopy()));
 }
 
-// Finite operands at which derivatives are infinite, or overflow on the way, or are no numbers.
-constexpr std::array awkward{0.0, -0.0, 1.0, -1.0, 4e307, -1.7e308, 1e155, -1e103, 5e-324, 800.0};
+// Operands with finite squares at which derivatives are infinite or no numbers.
+constexpr std::array awkward{0.0, -0.0, 1.0, -1.0, 1e153, -1e153, 1e103, -1e52, 5e-324, 800.0};
 
 // f as it is and with a derivative of 0 by it, as select and a factor of 0 leave them.
 template <auto f> void checkZeroAdjoint() {

@@ -87,10 +87,10 @@ struct BinaryAddSquares : Binary {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * x + y * y; }
   template <class T> static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
-    return (g + g) * x;
+    return g * (x + x);
   }
   template <class T> static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
-    return (g + g) * y;
+    return g * (y + y);
   }
 };
 

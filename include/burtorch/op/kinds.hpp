@@ -32,8 +32,8 @@ struct Kind {
   static constexpr bool usesOutput = false;
   static constexpr bool isLinear =
       false; // the derivatives are finite numbers, whatever the operands
-  // An adjoint of 0 gives 0 to all finite operands: on the way nothing overflows and nothing is divided
-  // by 0. Of others the sweep must not ask, because 0·∞ is no number.
+  // An adjoint of 0 gives 0 to operands with finite squares: on the way nothing overflows and nothing is
+  // divided by 0. Of others a sweep must not ask, because 0·∞ is no number.
   static constexpr bool keepsZero = false;
 };
 struct Unary : Kind {};

@@ -64,7 +64,7 @@ struct Sqr : Unary {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
-    return (g + g) * x;
+    return g * (x + x);
   }
 };
 
@@ -73,7 +73,7 @@ struct Cub : Unary {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
-    return T(3) * g * x * x;
+    return g * (T(3) * x * x);
   }
 };
 
