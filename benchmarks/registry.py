@@ -55,6 +55,7 @@ class Way:
     argument: str = ""  # what the program calls this way
     tolerance: float = 1e-9  # outputs may differ by so much from what is wanted
     is_slow: bool = False  # to start: --quick has it only in the first case of models
+    samples: int = 1  # gradients that the loop takes each time
 
     @property
     def row(self) -> str:
@@ -106,12 +107,13 @@ class Peer:
         return self.name in ("burtorch", "yardstick")
 
     def offers(
-        self, way: str, *works: str, tolerance: float = 1e-9, is_slow: bool = False
+        self, way: str, *works: str, tolerance: float = 1e-9, is_slow: bool = False, samples: int = 1
     ) -> Callable[[Any], Any]:
         """Decorate a function of a work's name and parameters that returns a Loop."""
+        how: dict[str, Any] = {"tolerance": tolerance, "is_slow": is_slow, "samples": samples}
 
         def add(make: Any) -> Any:
-            self.ways.append(Way(self, way, works, make, tolerance=tolerance, is_slow=is_slow))
+            self.ways.append(Way(self, way, works, make, **how))
             return make
 
         return add

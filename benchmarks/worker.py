@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """python -m benchmarks.worker PEER WAY WORK JSON. cpp/loop.hpp is the same for C++.
 
-The parameters `seconds` and `rounds` say how long to time; 0 seconds is one gradient, `count` runs so many.
+The parameters `seconds` and `rounds` say how long to time; 0 seconds is one gradient.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ from typing import Any
 from benchmarks.registry import Loop, MissingError, Parameters, Peer
 
 
-def measure(loop: Loop, parameters: Parameters) -> dict[str, Any]:
+def measure(loop: Loop, parameters: Parameters, samples: int = 1) -> dict[str, Any]:
     """Run the loop: once, then until the clock can be trusted, then round after round."""
-    if "count" in parameters:
-        loop(parameters["count"])
-        return {"outputs": [], "times": [], "gradients": parameters["count"], "cpu": 0.0}
 
     def seconds(count: int) -> float:
         start = time.perf_counter()
@@ -34,7 +31,7 @@ def measure(loop: Loop, parameters: Parameters) -> dict[str, Any]:
     first = time.perf_counter() - start
     outputs = [float(x) for x in (found() if callable(found) else found)]
     if not parameters["seconds"]:
-        return {"outputs": outputs, "times": [first], "gradients": 1, "cpu": 0.0}
+        return {"outputs": outputs, "times": [first / samples], "gradients": samples, "cpu": 0.0}
     cpu, done, count = time.process_time(), 0, 1
     # Short rounds: the fastest of many is one that nothing disturbed.
     slot = min(0.01, parameters["seconds"] / parameters["rounds"])
@@ -47,9 +44,10 @@ def measure(loop: Loop, parameters: Parameters) -> dict[str, Any]:
     times: list[float] = []
     end = time.perf_counter() + parameters["seconds"]
     while len(times) < parameters["rounds"] or time.perf_counter() < end:
-        times.append(seconds(count) / count)
+        times.append(seconds(count) / (count * samples))
         done += count
-    return {"outputs": outputs, "times": times, "gradients": done, "cpu": time.process_time() - cpu}
+    cpu = time.process_time() - cpu
+    return {"outputs": outputs, "times": times, "gradients": done * samples, "cpu": cpu}
 
 
 def memory() -> dict[str, int]:
@@ -81,7 +79,7 @@ def main(name: str, way_name: str, work: str, text: str) -> None:
     packages = [requirement.partition("==")[0].partition("[")[0] for requirement in peer.pip]
     assert way.make is not None
     try:
-        result = measure(way.make(work, parameters), parameters)
+        result = measure(way.make(work, parameters), parameters, way.samples)
     except (MissingError, ImportError) as error:
         result = {"error": str(error)}
     else:

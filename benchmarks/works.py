@@ -12,6 +12,7 @@ WANT = {
     "tiny": (612.5, -35.0, 1050.0),
     "small": (24.70408163265306, 138.83381924198252, 645.5772594752186),
 }
+BATCH = 100_000  # samples of a graph in one call
 ACTIVATIONS = (-4.0, 2.0, -1.0, 6.0, -7.0, 49.0, WANT["small"][0])  # a … g of the small graph
 
 
