@@ -78,8 +78,12 @@ template <class F> Way small(const char* name, F gradient) {
 
 // Plain numbers stay plain: most types mix with them.
 constexpr auto number = [](double x) { return x; };
-constexpr auto tinyGraph = [](auto a, auto b) { return graphs::tiny(a, b, number); };
-constexpr auto smallGraph = [](auto a, auto b) { return graphs::small(a, b, number); };
+constexpr auto tinyGraph = []<class V>(const V& a, const V& b) {
+  return graphs::tiny<V>(a, b, number);
+};
+constexpr auto smallGraph = []<class V>(const V& a, const V& b) {
+  return graphs::small<V>(a, b, number);
+};
 
 // The same numbers in [0, 1) as numbers() of works.py.
 inline double uniform(std::size_t i, std::uint32_t seed) {
