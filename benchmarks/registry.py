@@ -54,7 +54,7 @@ class Way:
     program: Program | None = None  # C++
     argument: str = ""  # what the program calls this way
     tolerance: float = 1e-9  # outputs may differ by so much from what is wanted
-    is_slow: bool = False  # to start: --quick has it only in the first case of models
+    is_slow: bool = False  # to start: --quick has it only in the main case of models
     samples: int = 1  # gradients that the loop takes each time
 
     @property
@@ -69,6 +69,7 @@ class Case:
     parameters: Parameters = field(default_factory=dict)
     want: tuple[float, ...] = ()  # empty: what the first way gave
     cores: int = 1
+    is_main: bool = False  # of a model: --quick has ways that are slow to start only here
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,10 @@ class Job:
 
 
 class Peer:
-    """A library and its ways; `pip`, `debian` and `libraries` are what it takes to have it."""
+    """A library and its ways; `pip`, `debian`, `modules` (run once) and `libraries` are what it takes to have it.
+
+    `packages` are the distributions whose size and version count (default: the first of `pip`).
+    """
 
     def __init__(
         self,
@@ -93,11 +97,15 @@ class Peer:
         *,
         pip: Sequence[str] = (),
         debian: Sequence[str] = (),
+        modules: Sequence[str] = (),
+        packages: Sequence[str] = (),
         libraries: Callable[[], list[str]] = list,
     ) -> None:
         self.title = title
         self.pip = list(pip)
         self.debian = list(debian)
+        self.modules = list(modules)
+        self.packages = list(packages) or [r.partition("==")[0] for r in self.pip[:1]]
         self.libraries = libraries  # flags for the compiler
         self.ways: list[Way] = []
         self.name = ""  # of its file

@@ -11,6 +11,7 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -66,9 +67,9 @@ def memory() -> dict[str, int]:
     return kilobytes
 
 
-def installed_bytes(package: str) -> int:
-    """Return the size of a package's own files."""
-    paths = [Path(str(file.locate())) for file in metadata.files(package) or []]
+def bytes_of(packages: Iterable[metadata.Distribution]) -> int:
+    """Return the size of the packages' own files."""
+    paths = [Path(str(file.locate())) for package in packages for file in package.files or []]
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
@@ -76,7 +77,7 @@ def main(name: str, way_name: str, work: str, text: str) -> None:
     peer: Peer = importlib.import_module(f"benchmarks.peers.{name}").PEER
     way = next(way for way in peer.ways if way.name == way_name and work in way.works)
     parameters = json.loads(text)
-    packages = [requirement.partition("==")[0].partition("[")[0] for requirement in peer.pip]
+    names = [requirement.partition("==")[0].partition("[")[0] for requirement in peer.pip]
     assert way.make is not None
     try:
         result = measure(way.make(work, parameters), parameters, way.samples)
@@ -85,8 +86,8 @@ def main(name: str, way_name: str, work: str, text: str) -> None:
     else:
         result.update(memory())
         if not parameters.get("seconds"):
-            result["installed"] = installed_bytes(packages[0])
-    result["versions"] = {package: version(package) for package in packages}
+            result["installed"] = bytes_of(map(metadata.distribution, peer.packages))
+    result["versions"] = {name: version(name) for name in dict.fromkeys([*names, *peer.packages])}
     print(json.dumps(result))
 
 

@@ -35,7 +35,10 @@ using yardstick::Gradient;
 struct Parameters {
   std::map<std::string, std::string> words;
 
-  const std::string& text(const std::string& key) const { return words.at(key); }
+  std::string text(const std::string& key, const char* otherwise = "") const {
+    const auto found = words.find(key);
+    return found == words.end() ? otherwise : found->second;
+  }
   double number(const std::string& key, double otherwise) const {
     const auto found = words.find(key);
     return found == words.end() ? otherwise : std::stod(found->second);

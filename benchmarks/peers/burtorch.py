@@ -113,12 +113,14 @@ def raw_files(work: str, parameters: Parameters) -> Loop:
 
     if not hasattr(bt.Tape, "save"):
         raise MissingError(NOT_HERE)
-    tape, path = bt.Tape(), parameters["path"]
-    with tape:
-        values = [bt.Value(x) for x in ACTIVATIONS]
+    saved, loaded, path = bt.Tape(), bt.Tape(), parameters["path"]
+    with saved:
+        kept = [bt.Value(x) for x in ACTIVATIONS]
+    with loaded:  # zeros: what is read in the end came from the file
+        values = [bt.Value(0.0) for _ in kept]
 
     def load():
-        tape.load(path)
+        loaded.load(path)
         return (value.data for value in values)
 
-    return files(work, lambda: tape.save(path), load)
+    return files(work, lambda: saved.save(path), load)

@@ -3,7 +3,7 @@
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
 from benchmarks.works import BATCH, GRAPHS, INPUTS, model, summary
 
-PEER = Peer("JAX", pip=["jax", "numpy"])
+PEER = Peer("JAX", pip=["jax", "numpy"], packages=["jax", "jaxlib"])
 
 
 def graph(work: str):
