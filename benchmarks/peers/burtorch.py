@@ -123,4 +123,6 @@ def raw_files(work: str, parameters: Parameters) -> Loop:
         loaded.load(path)
         return (value.data for value in values)
 
-    return files(work, lambda: saved.save(path), load)
+    loop = files(work, lambda: saved.save(path), load)
+    loop.keeps = kept  # a tape takes back the place of Values that are gone
+    return loop
