@@ -67,7 +67,8 @@ def prepare(peers: list[Peer], jobs: list[Job]) -> dict[str, str]:
         return problem
 
     others = [peer for peer in peers if not peer.is_own]
-    programs = {job.way.program: job.way.peer for job in jobs if job.way.program is not None}
+    counted = [runner.portable(job)[0] for job in jobs if runner.is_counted(job)]
+    programs = {job.way.program: job.way.peer for job in (*jobs, *counted) if job.way.program}
     with ThreadPoolExecutor(1) as installing, ThreadPoolExecutor(1) as compiling:
 
         def compile_those(is_own: bool, without: Container[str]) -> list[Future[str]]:

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Ratios of two rows of one run, not times: they hold on other machines, too.
 
-A ratio must not exceed what is asked for (`at_most`), nor what a good run reached by more than the noise that this
-run measured itself: how far the minima of its passes are apart, for both rows.
+A ratio must not exceed what is asked for (`at_most`), nor what a good run reached by more than the noise
+that this run measured itself: how far the minima of its passes are apart, for both rows.
 """
 
 from __future__ import annotations

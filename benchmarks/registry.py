@@ -86,9 +86,10 @@ class Job:
 
 
 class Peer:
-    """A library and its ways; `pip`, `debian`, `modules` (run once) and `libraries` are what it takes to have it.
+    """A library and its ways.
 
-    `packages` are the distributions whose size and version count (default: the first of `pip`).
+    `pip`, `debian`, `modules` (run once) and `libraries` are what it takes to have it; `packages` are
+    the distributions whose size and version count (default: the first of `pip`).
     """
 
     def __init__(

@@ -109,6 +109,11 @@ def differ(outputs: list[float], want: tuple[float, ...], tolerance: float) -> b
     )
 
 
+def is_counted(job: Job) -> bool:
+    is_light = job.way.peer.is_own or job.way.peer.debian  # LibTorch would take minutes
+    return job.count_instructions and job.way.program is not None and bool(is_light)
+
+
 def portable(job: Job) -> tuple[Job, dict[str, Any], str]:
     """Return the job as valgrind can run it: without AVX-512, and what that changed."""
     program = job.way.program
@@ -125,9 +130,6 @@ def portable(job: Job) -> tuple[Job, dict[str, Any], str]:
 
 def instructions(job: Job, parameters: dict[str, Any]) -> Result:
     """Count instructions per gradient: the difference of two runs, so that starting does not count."""
-    is_light = job.way.peer.is_own or job.way.peer.debian  # LibTorch would take minutes
-    if job.way.program is None or not is_light:
-        return {}
     without_avx512, extra, how = portable(job)
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     ways: list[tuple[str, list[str], str, Job, dict[str, Any]]] = [
@@ -172,7 +174,7 @@ def run(job: Job, seconds: float, rounds: int, timeout: float, reference: Result
             return {**result, "error": str(error) or "failed"}
         if path.exists():
             result["file_bytes"] = path.stat().st_size
-        if job.count_instructions:
+        if is_counted(job):
             result.update(instructions(job, parameters))
     found = runs[-1]
     if job.way.program is not None and job.only_once:
