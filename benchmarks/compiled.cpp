@@ -28,8 +28,8 @@ using Value = bt::Value<double>;
 volatile double sink; // results go here, so that none can be skipped
 
 constexpr auto number = [](double x) { return x; };
-constexpr auto tiny = [](auto a, auto b) { return graphs::tiny(a, b, number); };
-constexpr auto small = [](auto a, auto b) { return graphs::small(a, b, number); };
+constexpr auto tiny = []<class V>(V a, V b) { return graphs::tiny<V>(a, b, number); };
+constexpr auto small = []<class V>(V a, V b) { return graphs::small<V>(a, b, number); };
 
 template <class F> timing::Contender contender(std::string name, double a, double b, F gradient) {
   return {std::move(name), [=](int iterations) {

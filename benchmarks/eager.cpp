@@ -75,8 +75,8 @@ struct Graph {
 
 template <bool isTiny> struct Loops {
   template <class V, class Number> static V build(V a, V b, Number number) {
-    if constexpr (isTiny) return graphs::tiny(a, b, number);
-    else return graphs::small(a, b, number);
+    if constexpr (isTiny) return graphs::tiny<V>(a, b, number);
+    else return graphs::small<V>(a, b, number);
   }
 
   static Gradient plain(PlainTape& tape, int start, double x, double y) {

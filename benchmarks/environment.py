@@ -12,8 +12,10 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
+from benchmarks import worker
 from benchmarks.registry import MissingError, Peer, Program
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,8 +36,8 @@ def last_line(text: str) -> str:
     return (errors[:1] or lines[-1:] or ["no message"])[0][:160]
 
 
-def run(command: list[str], cwd: Path = ROOT, timeout: float = 900) -> None:
-    """Run a command; MissingError says why it failed."""
+def run(command: list[str], cwd: Path = ROOT, timeout: float = 900) -> str:
+    """Run a command and return what it printed; MissingError says why it failed."""
     try:
         done = subprocess.run(
             command,
@@ -49,6 +51,14 @@ def run(command: list[str], cwd: Path = ROOT, timeout: float = 900) -> None:
         raise MissingError(f"{Path(command[0]).name}: {error}") from None
     if done.returncode:
         raise MissingError(last_line(done.stdout))
+    return done.stdout
+
+
+def installed_bytes(packages: list[str]) -> int:
+    """Return the size of the files of distributions in the environment of the peers."""
+    where = [str(path) for path in HOME.glob("lib/python*/site-packages")]
+    found = [d for name in packages for d in metadata.distributions(name=name, path=where)]
+    return worker.bytes_of(found)
 
 
 def install(peer: Peer) -> None:
@@ -56,21 +66,30 @@ def install(peer: Peer) -> None:
     if not (peer.pip or peer.debian):
         return
     stamp = HOME / "installed" / peer.name
-    wanted = " ".join([*peer.pip, *peer.debian])
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return
+    wanted = " ".join([*peer.pip, *peer.debian, *peer.modules])
+    if stamp.is_file() and stamp.read_text().splitlines()[0] == wanted:
+        if set(peer.debian) <= set(debian_versions(peer)):
+            return
     if not PYTHON.is_file():
         run([sys.executable, "-m", "venv", str(HOME)])
     if peer.pip:
         run([str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "-q", *peer.pip])
-    if peer.debian:
-        unpack(peer.debian)
+    for module in peer.modules:
+        run([str(PYTHON), "-m", module])
+    versions = unpack(peer.debian) if peer.debian else []
     stamp.parent.mkdir(exist_ok=True)
-    stamp.write_text(wanted)
+    stamp.write_text("\n".join([wanted, *versions]))
 
 
-def unpack(packages: list[str]) -> None:
-    """Download Debian packages and unpack them below build/peers/debian."""
+def debian_versions(peer: Peer) -> dict[str, str]:
+    """Return the versions of the packages that were unpacked, as the peer's stamp holds them."""
+    stamp = HOME / "installed" / peer.name
+    lines = stamp.read_text().splitlines()[1:] if peer.debian and stamp.is_file() else []
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def unpack(packages: list[str]) -> list[str]:
+    """Unpack Debian packages below build/peers/debian; return a line "name version" for each."""
     if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
         raise MissingError("Debian's packages need apt-get")
     DEBIAN.mkdir(parents=True, exist_ok=True)
@@ -79,9 +98,12 @@ def unpack(packages: list[str]) -> None:
     except MissingError:
         run([*setup.apt_command(), "update", "-qq"])
         run(["apt-get", "download", "-q", *packages], cwd=DEBIAN)
+    versions = []
     for file in DEBIAN.glob("*.deb"):
+        versions.append(run(["dpkg-deb", "-W", "--showformat=${Package} ${Version}", str(file)]))
         run(["dpkg", "-x", str(file), str(DEBIAN)])
         file.unlink()
+    return versions
 
 
 def debian_flags(include: str, *libraries: str) -> list[str]:
@@ -114,6 +136,14 @@ def compile_program(program: Program, peer: Peer) -> Path:
     return target
 
 
+def compiler_version(names: list[str] | None) -> str:
+    found = setup.find_compiler(names)
+    if found is None:
+        return ""
+    option = "-dumpfullversion" if found.kind == "g++" else "-dumpversion"
+    return f"{found.kind} {run([found.path, option]).strip()}"
+
+
 def machine() -> dict[str, str]:
     """Say what the figures were measured on."""
     import platform
@@ -126,10 +156,10 @@ def machine() -> dict[str, str]:
                 break
     except OSError:
         pass
-    compiler = setup.find_compiler()
     return {
         "processor": f"{cpu}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
-        "compiler": f"{compiler.kind} {compiler.major}" if compiler else "none",
+        "compiler": compiler_version(None) or "none",
+        "clang": compiler_version(setup.CLANG_NAMES) or "none",
     }

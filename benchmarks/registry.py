@@ -54,7 +54,8 @@ class Way:
     program: Program | None = None  # C++
     argument: str = ""  # what the program calls this way
     tolerance: float = 1e-9  # outputs may differ by so much from what is wanted
-    is_slow: bool = False  # to start: --quick has it only in the first case of models
+    is_slow: bool = False  # to start: --quick has it only in the main case of models
+    samples: int = 1  # gradients that the loop takes each time
 
     @property
     def row(self) -> str:
@@ -68,6 +69,7 @@ class Case:
     parameters: Parameters = field(default_factory=dict)
     want: tuple[float, ...] = ()  # empty: what the first way gave
     cores: int = 1
+    is_main: bool = False  # of a model: --quick has ways that are slow to start only here
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,11 @@ class Job:
 
 
 class Peer:
-    """A library and its ways; `pip`, `debian` and `libraries` are what it takes to have it."""
+    """A library and its ways.
+
+    `pip`, `debian`, `modules` (run once) and `libraries` are what it takes to have it; `packages` are
+    the distributions whose size and version count (default: the first of `pip`).
+    """
 
     def __init__(
         self,
@@ -92,11 +98,15 @@ class Peer:
         *,
         pip: Sequence[str] = (),
         debian: Sequence[str] = (),
+        modules: Sequence[str] = (),
+        packages: Sequence[str] = (),
         libraries: Callable[[], list[str]] = list,
     ) -> None:
         self.title = title
         self.pip = list(pip)
         self.debian = list(debian)
+        self.modules = list(modules)
+        self.packages = list(packages) or [r.partition("==")[0] for r in self.pip[:1]]
         self.libraries = libraries  # flags for the compiler
         self.ways: list[Way] = []
         self.name = ""  # of its file
@@ -106,12 +116,13 @@ class Peer:
         return self.name in ("burtorch", "yardstick")
 
     def offers(
-        self, way: str, *works: str, tolerance: float = 1e-9, is_slow: bool = False
+        self, way: str, *works: str, tolerance: float = 1e-9, is_slow: bool = False, samples: int = 1
     ) -> Callable[[Any], Any]:
         """Decorate a function of a work's name and parameters that returns a Loop."""
+        how: dict[str, Any] = {"tolerance": tolerance, "is_slow": is_slow, "samples": samples}
 
         def add(make: Any) -> Any:
-            self.ways.append(Way(self, way, works, make, tolerance=tolerance, is_slow=is_slow))
+            self.ways.append(Way(self, way, works, make, **how))
             return make
 
         return add

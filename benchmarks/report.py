@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Union
 
-from benchmarks import registry
+from benchmarks import check, registry
 from benchmarks.runner import Result
 
 BASE = "burtorch C++ eager"
@@ -34,6 +34,7 @@ class Column:
     case: str = ""  # of several cases, the one that is shown
     relative_to: str = ""  # a row whose figure the others are divided by
     x: float = 0  # where a line plot has it
+    beside: Get | None = None  # stands in parentheses: the median
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ class Table:
 
 def per_gradient(scale: float) -> Callable[[Result], float]:
     return lambda result: float(result["min"]) * scale
+
+
+def median(scale: float) -> Callable[[Result], float]:
+    return lambda result: float(result["median"]) * scale
+
+
+def milliseconds(key: str) -> Callable[[Result], float | None]:
+    return lambda result: result[key] * 1e3 if key in result else None
 
 
 def megabytes(key: str) -> Callable[[Result], float | None]:
@@ -77,7 +86,14 @@ def table_lines(results: list[Result], table: Table) -> list[str]:
     lines.append("|---|" + "---:|" * len(table.columns))
     for row in rows_of(results, table):
         figures = [figure(results, row, column) for column in table.columns]
-        cells = ["–" if x is None else number(x) for x in figures]
+        beside = [
+            figure(results, row, replace(column, get=column.beside)) if column.beside else None
+            for column in table.columns
+        ]
+        cells = [
+            ("–" if x is None else number(x)) + (f" ({number(y)})" if y is not None else "")
+            for x, y in zip(figures, beside)
+        ]
         errors = [r["error"] for r in results if r["row"] == row and "error" in r]
         has_figure = any(isinstance(x, float) for x in figures)
         if errors and not has_figure:
@@ -87,7 +103,23 @@ def table_lines(results: list[Result], table: Table) -> list[str]:
     return lines
 
 
-def markdown(data: dict[str, Any]) -> str:
+def verdict_lines(verdicts: list[check.Verdict]) -> list[str]:
+    """Return the table of the ratios that were asked for."""
+
+    def cell(x: float | None) -> str:
+        return "–" if x is None else f"{x:.3g}"
+
+    lines = ["", "## Asked and reached", ""]
+    lines += ["| experiment | case | ratio | here | asked, at most | reached before | |"]
+    lines += ["|---|---|---|---:|---:|---:|---|"]
+    for v in verdicts:
+        r = v.ratio
+        cells = [r.experiment, r.case, r.what, cell(v.measured), cell(r.at_most), cell(r.reached)]
+        lines.append("| " + " | ".join([*cells, v.text.replace("|", "/")]) + " |")
+    return lines
+
+
+def markdown(data: dict[str, Any], verdicts: Sequence[check.Verdict] = ()) -> str:
     """Return the whole report."""
     machine = "; ".join(f"{key}: {value}" for key, value in data["machine"].items())
     versions = ", ".join(f"{key} {value}" for key, value in sorted(data["versions"].items()))
@@ -96,7 +128,7 @@ def markdown(data: dict[str, Any]) -> str:
         f"Machine: {machine}. Peers: {versions or 'none'}.",
         "",
         "One pinned core unless said otherwise, every row in a process of its own, the same outputs checked "
-        "first; the minimum of several rounds. A row without figures says why.",
+        "first; the minimum of several rounds, in parentheses the median. A row without figures says why.",
     ]
     for name, experiment in registry.experiments().items():
         results = [r for r in data["results"] if r["experiment"] == name]
@@ -111,6 +143,7 @@ def markdown(data: dict[str, Any]) -> str:
                 lines += ["", f"![{table.title or experiment.TITLE}]({name}-{i}.svg)"]
         notes: list[str] = experiment.notes(results) if hasattr(experiment, "notes") else []
         lines += ["", *(f"- {note}" for note in notes)] if notes else []
+    lines += verdict_lines(list(verdicts)) if verdicts else []
     return "\n".join(lines) + "\n"
 
 

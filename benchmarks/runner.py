@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from benchmarks.registry import Job, MissingError
 
 Result = dict[str, Any]
 MEMORY = Path("/dev/shm")  # files there do not measure a disk
+ONCE = 5  # processes of a job that takes one gradient
+PROCESS = ("wall", "VmHWM", "VmPeak", "private")  # what differs between them
 RAPL = Path("/sys/class/powercap/intel-rapl:0/energy_uj")
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -106,24 +109,51 @@ def differ(outputs: list[float], want: tuple[float, ...], tolerance: float) -> b
     )
 
 
-def instructions(job: Job, parameters: dict[str, Any]) -> float | None:
-    """Count instructions per gradient: the difference of two runs, so that starting does not count."""
+def is_counted(job: Job) -> bool:
     is_light = job.way.peer.is_own or job.way.peer.debian  # LibTorch would take minutes
-    if job.way.program is None or not is_light or shutil.which("valgrind") is None:
-        return None
-    counts, totals = (200, 1200), []
+    return job.count_instructions and job.way.program is not None and bool(is_light)
+
+
+def portable(job: Job) -> tuple[Job, dict[str, Any], str]:
+    """Return the job as valgrind can run it: without AVX-512, and what that changed."""
+    program = job.way.program
+    try:
+        has_avx512 = "avx512f" in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        has_avx512 = False
+    if program is None or not has_avx512 or "-march=native" not in program.flags:
+        return job, {}, ""
+    flags = tuple("-march=x86-64-v3" if f == "-march=native" else f for f in program.flags)
+    way = replace(job.way, program=replace(program, flags=flags))
+    return replace(job, way=way), {"march": "x86-64-v3"}, " of a build with -march=x86-64-v3"
+
+
+def instructions(job: Job, parameters: dict[str, Any]) -> Result:
+    """Count instructions per gradient: the difference of two runs, so that starting does not count."""
+    without_avx512, extra, how = portable(job)
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
-    for count in counts:
-        command = command_of(job, {**parameters, "count": count})
+    ways: list[tuple[str, list[str], str, Job, dict[str, Any]]] = [
+        ("perf", ["perf", "stat", "-x,", "-e", "instructions:u"], r"(\d+),.*instructions", job, {}),
+        (f"callgrind{how}", valgrind, r"Collected : (\d+)", without_avx512, extra),
+    ]
+    counts, reasons = (200, 1200), []
+    for name, tool, pattern, counted, extra in ways:
+        totals = []
         try:
-            said = start([*valgrind, *command], 1, 120)["said"]
-        except MissingError:
-            return None  # instructions that valgrind does not know
-        found = re.search(r"Collected : (\d+)", said)
-        if found is None:
-            return None
-        totals.append(int(found[1]))
-    return (totals[1] - totals[0]) / (counts[1] - counts[0])
+            if shutil.which(tool[0]) is None:
+                raise MissingError(f"{tool[0]} is not installed")
+            for count in counts:
+                command = command_of(counted, {**parameters, **extra, "count": count})
+                found = re.search(pattern, start([*tool, *command], 1, 120)["said"])
+                if found is None:
+                    raise MissingError(f"{tool[0]} counts nothing here")
+                totals.append(int(found[1]))
+        except MissingError as error:
+            reasons.append(str(error))
+            continue
+        per_gradient = (totals[1] - totals[0]) / (counts[1] - counts[0])
+        return {"instructions": per_gradient, "instructions_by": name}
+    return {"no_instructions": "; ".join(reasons)}
 
 
 def run(job: Job, seconds: float, rounds: int, timeout: float, reference: Result | None) -> Result:
@@ -135,20 +165,29 @@ def run(job: Job, seconds: float, rounds: int, timeout: float, reference: Result
         parameters["seconds"] = 0 if job.only_once else seconds
         try:
             command = command_of(job, parameters)
-            found = start(command, job.case.cores, timeout)
-            if "error" in found:
-                raise MissingError(found["error"])
+            runs = []
+            for _ in range(ONCE if job.only_once else 1):
+                runs.append(start(command, job.case.cores, timeout))
+                if "error" in runs[-1]:
+                    raise MissingError(runs[-1]["error"])
         except MissingError as error:
             return {**result, "error": str(error) or "failed"}
         if path.exists():
             result["file_bytes"] = path.stat().st_size
-        if job.way.program is not None and job.only_once:
-            found["installed"] = Path(command[0]).stat().st_size
-        if job.count_instructions:
-            result["instructions"] = instructions(job, parameters)
-    times = found.pop("times")
+        if is_counted(job):
+            result.update(instructions(job, parameters))
+    found = runs[-1]
+    if job.way.program is not None and job.only_once:
+        libraries = [] if job.way.peer.is_own else job.way.peer.packages
+        size = environment.installed_bytes(libraries)
+        found["installed"] = size + Path(command[0]).stat().st_size
+    for key in PROCESS if job.only_once else ():
+        figures = [each[key] for each in runs if key in each]
+        if figures:
+            found.update({key: min(figures), f"{key}_median": statistics.median(figures)})
+    times = [x for each in runs for x in each.pop("times")]
     found.pop("said")
-    result.update(found, min=min(times), median=statistics.median(times))
+    result.update(found, min=min(times), median=statistics.median(times), rounds=len(times))
     want = job.case.want or tuple((reference or result)["outputs"])
     if differ(result["outputs"], want, job.way.tolerance):
         text = ", ".join(f"{x:.6g}" for x in result["outputs"])

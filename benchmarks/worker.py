@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """python -m benchmarks.worker PEER WAY WORK JSON. cpp/loop.hpp is the same for C++.
 
-The parameters `seconds` and `rounds` say how long to time; 0 seconds is one gradient, `count` runs so many.
+The parameters `seconds` and `rounds` say how long to time; 0 seconds is one gradient.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import importlib
 import json
 import sys
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,8 @@ from typing import Any
 from benchmarks.registry import Loop, MissingError, Parameters, Peer
 
 
-def measure(loop: Loop, parameters: Parameters) -> dict[str, Any]:
+def measure(loop: Loop, parameters: Parameters, samples: int = 1) -> dict[str, Any]:
     """Run the loop: once, then until the clock can be trusted, then round after round."""
-    if "count" in parameters:
-        loop(parameters["count"])
-        return {"outputs": [], "times": [], "gradients": parameters["count"], "cpu": 0.0}
 
     def seconds(count: int) -> float:
         start = time.perf_counter()
@@ -34,7 +32,7 @@ def measure(loop: Loop, parameters: Parameters) -> dict[str, Any]:
     first = time.perf_counter() - start
     outputs = [float(x) for x in (found() if callable(found) else found)]
     if not parameters["seconds"]:
-        return {"outputs": outputs, "times": [first], "gradients": 1, "cpu": 0.0}
+        return {"outputs": outputs, "times": [first / samples], "gradients": samples, "cpu": 0.0}
     cpu, done, count = time.process_time(), 0, 1
     # Short rounds: the fastest of many is one that nothing disturbed.
     slot = min(0.01, parameters["seconds"] / parameters["rounds"])
@@ -47,9 +45,10 @@ def measure(loop: Loop, parameters: Parameters) -> dict[str, Any]:
     times: list[float] = []
     end = time.perf_counter() + parameters["seconds"]
     while len(times) < parameters["rounds"] or time.perf_counter() < end:
-        times.append(seconds(count) / count)
+        times.append(seconds(count) / (count * samples))
         done += count
-    return {"outputs": outputs, "times": times, "gradients": done, "cpu": time.process_time() - cpu}
+    cpu = time.process_time() - cpu
+    return {"outputs": outputs, "times": times, "gradients": done * samples, "cpu": cpu}
 
 
 def memory() -> dict[str, int]:
@@ -68,9 +67,9 @@ def memory() -> dict[str, int]:
     return kilobytes
 
 
-def installed_bytes(package: str) -> int:
-    """Return the size of a package's own files."""
-    paths = [Path(str(file.locate())) for file in metadata.files(package) or []]
+def bytes_of(packages: Iterable[metadata.Distribution]) -> int:
+    """Return the size of the packages' own files."""
+    paths = [Path(str(file.locate())) for package in packages for file in package.files or []]
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
@@ -78,17 +77,17 @@ def main(name: str, way_name: str, work: str, text: str) -> None:
     peer: Peer = importlib.import_module(f"benchmarks.peers.{name}").PEER
     way = next(way for way in peer.ways if way.name == way_name and work in way.works)
     parameters = json.loads(text)
-    packages = [requirement.partition("==")[0].partition("[")[0] for requirement in peer.pip]
+    names = [requirement.partition("==")[0].partition("[")[0] for requirement in peer.pip]
     assert way.make is not None
     try:
-        result = measure(way.make(work, parameters), parameters)
+        result = measure(way.make(work, parameters), parameters, way.samples)
     except (MissingError, ImportError) as error:
         result = {"error": str(error)}
     else:
         result.update(memory())
         if not parameters.get("seconds"):
-            result["installed"] = installed_bytes(packages[0])
-    result["versions"] = {package: version(package) for package in packages}
+            result["installed"] = bytes_of(map(metadata.distribution, peer.packages))
+    result["versions"] = {name: version(name) for name in dict.fromkeys([*names, *peer.packages])}
     print(json.dumps(result))
 
 

@@ -12,6 +12,7 @@ WANT = {
     "tiny": (612.5, -35.0, 1050.0),
     "small": (24.70408163265306, 138.83381924198252, 645.5772594752186),
 }
+BATCH = 100_000  # samples of a graph in one call
 ACTIVATIONS = (-4.0, 2.0, -1.0, 6.0, -7.0, 49.0, WANT["small"][0])  # a … g of the small graph
 
 
@@ -55,7 +56,8 @@ def eager(work: str, value: Any, relu: Any) -> Loop:
 
 def files(work: str, save: Callable[[], object], load: Callable[[], Any]) -> Loop:
     """Return the loop over one of two functions; the numbers are compared as they come back."""
-    save()
+    if work == "load":
+        save()
     step = save if work == "save" else load
 
     def loop(count: int) -> Outputs:

@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
-import copy
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import __main__ as command
-from benchmarks import check, environment, registry, report, runner, works
+from benchmarks import check, environment, registry, report, runner, worker, works
 from benchmarks.registry import Case, Job, MissingError, Peer, Program, Way
 
 DATA = ROOT / "tests" / "data" / "benchmarks"
@@ -125,6 +127,39 @@ def test_a_cpp_program_speaks_as_the_worker_does() -> None:
             assert result["VmPeak"] >= result["VmHWM"] >= result["private"] > 0
 
 
+@pytest.mark.parametrize("work", ["save", "load"])
+def test_own_files_come_back(work: str, tmp_path: Path) -> None:
+    found = run_worker("Python", work, seconds=0, rounds=1, path=str(tmp_path / "saved"))
+    assert found["outputs"] == list(works.ACTIVATIONS)
+
+
+@pytest.mark.parametrize("work", ["save", "load"])
+def test_files_are_compared_with_what_came_from_them(work: str, tmp_path: Path) -> None:
+    kept: list[float] = []
+    store, path = list(works.ACTIVATIONS), tmp_path / "saved"
+
+    def save() -> None:
+        kept[:] = store
+
+    outputs = works.files(work, save, lambda: kept)(1)
+    assert callable(outputs)
+    assert outputs() == store
+    nothing = works.files("save", lambda: None, lambda: path.read_text())(1)
+    assert callable(nothing)
+    with pytest.raises(FileNotFoundError):
+        nothing()
+
+
+def test_a_batch_counts_as_many_gradients() -> None:
+    def loop(count: int) -> list[float]:
+        time.sleep(0.001)
+        return [1.0]
+
+    found = worker.measure(loop, {"seconds": 0.001, "rounds": 2}, samples=100)
+    assert found["gradients"] % 100 == 0
+    assert worker.measure(loop, {"seconds": 0}, samples=100)["gradients"] == 100
+
+
 # The runner
 
 SMALL = Case("small", "small", want=works.WANT["small"])
@@ -162,6 +197,35 @@ def test_outputs_are_compared_with_the_first_row_where_nothing_else_is_known(
     assert (result["min"], result["median"]) == (1.0, 2.0)
     assert "error" in runner.run(job, 0.01, 3, 20, {"outputs": [2.1]})
     assert "error" not in runner.run(job, 0.01, 3, 20, {"outputs": [2.0]})
+
+
+def test_a_process_with_one_gradient_is_started_five_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    job, words = job_printing('print(\'{"outputs": [1.0], "times": [1.0], "VmHWM": 7}\')')
+    monkeypatch.setattr(runner, "command_of", lambda job, parameters: words)
+    result = runner.run(replace(job, only_once=True), 0.01, 3, 20, None)
+    assert result["rounds"] == 5
+    assert 0 < result["wall"] <= result["wall_median"]
+    assert result["VmHWM"] == result["VmHWM_median"] == 7
+
+
+def test_instructions_are_counted_or_it_is_said_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    way = registry.peers(["yardstick"])[0].ways[0]
+    job = Job(way, SMALL, count_instructions=True)
+    monkeypatch.setattr(runner, "command_of", lambda job, parameters: [str(parameters["count"])])
+
+    def start(command: list[str], cores: int, timeout: float) -> runner.Result:
+        if command[0] == "perf":
+            raise MissingError("no counter")
+        return {"said": f"Collected : {7 * int(command[-1]) + 1000}"}
+
+    monkeypatch.setattr(runner, "start", start)
+    monkeypatch.setattr(shutil, "which", lambda name: name)
+    found = runner.instructions(job, {})
+    assert found["instructions"] == 7
+    assert found["instructions_by"].startswith("callgrind")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    reason = "perf is not installed; valgrind is not installed"
+    assert runner.instructions(job, {}) == {"no_instructions": reason}
 
 
 def test_a_peer_that_cannot_be_installed_is_a_row(
@@ -230,70 +294,108 @@ def test_numbers_have_three_digits(x: float, text: str) -> None:
 # The check
 
 
-def test_a_slower_ratio_fails() -> None:
-    expected = [
-        {"experiment": "small", "case": "small", "row": "burtorch C++ eager", "to": "micrograd",
-         "at_most": 0.01}
-    ]  # fmt: skip
-    lines, is_good = check.compare(STORED["results"], expected)
-    assert is_good, lines
-    assert lines[0].startswith("good")
-    slowed = copy.deepcopy(STORED["results"])
-    for result in slowed:
-        if result["row"] == "burtorch C++ eager":
-            result["min"] *= 1000
-            result["median"] *= 1000
-    lines, is_good = check.compare(slowed, expected)
-    assert not is_good
-    assert lines[0].startswith("SLOWER")
+RATIO = check.Ratio("small", "small", "a", ("b",), at_most=1.0)
 
 
-def test_noise_of_the_run_is_allowed() -> None:
-    def result(row: str, least: float, median: float) -> runner.Result:
-        return {"experiment": "small", "case": "small", "row": row, "min": least, "median": median}
+def result(row: str, **what: Any) -> runner.Result:
+    return {"experiment": "small", "case": "small", "row": row, **what}
 
-    expected = [{"experiment": "small", "case": "small", "row": "a", "to": "b", "at_most": 1.0}]
-    assert not check.compare([result("a", 1.2, 1.2), result("b", 1.0, 1.0)], expected)[1]
-    assert check.compare([result("a", 1.2, 1.3), result("b", 1.0, 1.2)], expected)[1]
+
+def test_a_ratio_above_what_is_asked_fails() -> None:
+    verdict = check.judge([result("a", min=0.9), result("b", min=1.0)], RATIO)
+    assert verdict.is_good
+    assert verdict.measured == 0.9
+    assert str(verdict) == "good: small, small: a / b: 0.9, asked at most 1"
+    verdict = check.judge([result("a", min=1.1), result("b", min=1.0)], RATIO)
+    assert not verdict.is_good
+    assert verdict.text == "SLOWER than asked"
+
+
+def test_a_ratio_above_what_was_reached_fails_unless_the_passes_differ_as_much() -> None:
+    ratio = replace(RATIO, reached=0.5)
+    steady = [result("a", min=0.6, minima=[0.6, 0.6]), result("b", min=1.0, minima=[1.0, 1.0])]
+    assert check.judge(steady, ratio).text == "SLOWER than before (noise 0%)"
+    noisy = [result("a", min=0.6, minima=[0.6, 0.7]), result("b", min=1.0, minima=[1.1, 1.0])]
+    assert check.judge(noisy, ratio).text == "good"
+    assert check.judge(steady, replace(ratio, reached=0.59)).text == "good"
+
+
+def test_of_several_rows_the_fastest_that_ran_counts() -> None:
+    ratio = replace(RATIO, to=("b", "c", "d"), called="the best")
+    rows = [result("a", min=1.0), result("b", min=4.0), result("c", min=2.0), result("d", error="x")]
+    verdict = check.judge(rows, ratio)
+    assert verdict.measured == 0.5
+    assert verdict.ratio.what == "a / the best"
+
+
+def test_other_figures_and_other_cases_are_compared() -> None:
+    ratio = replace(RATIO, to=("a",), to_case="big", of="VmHWM")
+    rows = [result("a", min=9.0, VmHWM=50), {**result("a", min=1.0, VmHWM=100), "case": "big"}]
+    assert check.judge(rows, ratio).measured == 0.5
+    assert ratio.what == "a / big, peak memory"
 
 
 def test_a_missing_peer_is_skipped_but_a_failure_of_ones_own_is_not() -> None:
-    def result(row: str, **what: Any) -> runner.Result:
-        return {"experiment": "small", "case": "small", "row": row, **what}
-
-    expected = [{"experiment": "small", "case": "small", "row": "a", "to": "b", "at_most": 1.0}]
-    good, missing = {"min": 1.0, "median": 1.0}, {"error": "could not be installed"}
-    lines, is_good = check.compare([result("a", **good), result("b", **missing)], expected)
-    assert is_good
-    assert lines == ["skipped  small, small: a / b: could not be installed"]
+    missing, good = {"error": "could not be installed"}, {"min": 1.0}
+    verdict = check.judge([result("a", **good), result("b", **missing)], RATIO)
+    assert verdict.is_good
+    assert str(verdict) == "skipped (could not be installed): small, small: a / b"
+    assert not check.is_good([verdict]), "nothing was compared"
     wrong = {"error": "wrong result: 1"}
-    assert not check.compare([result("a", **wrong), result("b", **good)], expected)[1]
+    assert not check.judge([result("a", **wrong), result("b", **good)], RATIO).is_good
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="reads TOML")
-def test_expected_ratios_name_rows_that_exist() -> None:
+def test_expected_ratios_name_rows_that_exist_even_in_a_quick_run() -> None:
     peers = registry.peers()
     known = {
         (name, job.case.title, job.way.row)
         for name, module in registry.experiments().items()
-        for job in module.jobs(peers, False)
+        for job in module.jobs(peers, True)
     }
-    for ratio in check.read():
-        for row in (ratio["row"], ratio["to"]):
-            assert (ratio["experiment"], ratio["case"], row) in known
+    expected = check.read()
+    assert len({ratio.name for ratio in expected}) == len(expected)
+    for ratio in expected:
+        assert (ratio.experiment, ratio.case, ratio.row) in known
+        for row in ratio.to:
+            assert (ratio.experiment, ratio.to_case or ratio.case, row) in known
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="reads TOML")
+def test_what_a_run_reached_is_written_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "expected.toml"
+    text = """[[ratio]]
+experiment = "small"
+row = "a"
+to = "b"
+at_most = { "small" = 1.0, "big / small" = 2.0 }
+
+[reached]
+"small, big: a / b" = 0.25
+"""
+    path.write_text(text, encoding="utf-8")
+    assert [ratio.reached for ratio in check.read(path)] == [None, 0.25]
+    check.write_reached([result("a", min=1.0), result("b", min=3.0)], check.read(path), path)
+    assert [ratio.reached for ratio in check.read(path)] == [0.333, 0.25]
+    assert path.read_text(encoding="utf-8").startswith(text.partition("[reached]")[0])
 
 
 def test_check_reads_stored_results_and_sets_the_status(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(report, "plots", lambda data, folder: [])
-    ratio = {"experiment": "gpt", "case": "b=1", "row": "burtorch Python", "to": "PyTorch eager"}
+    ratio = check.Ratio("gpt", "b=1", "burtorch Python", ("PyTorch eager",), at_most=0.1)
     arguments = ["--report", str(DATA / "results.json"), "--out", str(tmp_path), "--check"]
-    monkeypatch.setattr(check, "read", lambda: [{**ratio, "at_most": 0.1}])
+    monkeypatch.setattr(check, "read", lambda: [ratio])
     assert command.main(arguments) == 0
-    monkeypatch.setattr(check, "read", lambda: [{**ratio, "at_most": 0.001}])
+    monkeypatch.setattr(check, "read", lambda: [replace(ratio, at_most=0.001)])
     assert command.main(arguments) == 1
-    assert "SLOWER   gpt, b=1: burtorch Python / PyTorch eager: 0.0196" in capsys.readouterr().out
+    line = "SLOWER than asked: gpt, b=1: burtorch Python / PyTorch eager: 0.0196"
+    assert line in capsys.readouterr().out
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "| gpt | b=1 | burtorch Python / PyTorch eager | 0.0196 | 0.001 | – | SLOWER" in text
+    monkeypatch.setattr(check, "read", list)
+    assert command.main(arguments) == 1  # nothing was compared
 
 
 def test_docs_are_the_report_with_pictures_in_a_folder(
@@ -330,3 +432,4 @@ def test_of_several_passes_the_best_counts(monkeypatch: pytest.MonkeyPatch, tmp_
     rows = [r["row"] for r in results]
     assert order == rows * 2
     assert {r["min"] for r in results} == {1.0}
+    assert {tuple(sorted(r["minima"])) for r in results} == {(1.0, 2.0)}

@@ -39,8 +39,8 @@ template <class Graph> auto native(Graph graph, const Parameters& parameters) {
   const std::string code = parameters.text("path") + ".c",
                     library = parameters.text("path") + ".so";
   std::ofstream(code) << bt::emit(*record(graph));
-  const std::string command =
-      "cc -O3 -march=native -fPIC -shared " + code + " -o " + library + " -lm";
+  const std::string command = "cc -O3 -march=" + parameters.text("march", "native") +
+                              " -fPIC -shared " + code + " -o " + library + " -lm";
   void* const loaded = std::system(command.c_str()) ? nullptr : dlopen(library.c_str(), RTLD_NOW);
   if (!loaded) throw std::runtime_error("the emitted code did not compile");
   const auto f = reinterpret_cast<double (*)(const double*, double*)>(dlsym(loaded, "f"));

@@ -35,7 +35,10 @@ using yardstick::Gradient;
 struct Parameters {
   std::map<std::string, std::string> words;
 
-  const std::string& text(const std::string& key) const { return words.at(key); }
+  std::string text(const std::string& key, const char* otherwise = "") const {
+    const auto found = words.find(key);
+    return found == words.end() ? otherwise : found->second;
+  }
   double number(const std::string& key, double otherwise) const {
     const auto found = words.find(key);
     return found == words.end() ? otherwise : std::stod(found->second);
@@ -78,8 +81,12 @@ template <class F> Way small(const char* name, F gradient) {
 
 // Plain numbers stay plain: most types mix with them.
 constexpr auto number = [](double x) { return x; };
-constexpr auto tinyGraph = [](auto a, auto b) { return graphs::tiny(a, b, number); };
-constexpr auto smallGraph = [](auto a, auto b) { return graphs::small(a, b, number); };
+constexpr auto tinyGraph = []<class V>(const V& a, const V& b) {
+  return graphs::tiny<V>(a, b, number);
+};
+constexpr auto smallGraph = []<class V>(const V& a, const V& b) {
+  return graphs::small<V>(a, b, number);
+};
 
 // The same numbers in [0, 1) as numbers() of works.py.
 inline double uniform(std::size_t i, std::uint32_t seed) {

@@ -24,6 +24,6 @@ int main(int argc, char** argv) {
   return loop::main(
       argc, argv,
       {loop::tiny("by hand", yardstick::tinyByHand), loop::small("by hand", yardstick::smallByHand),
-       loop::tiny("plain tape", plainTape([](auto... x) { return graphs::tiny(x...); })),
-       loop::small("plain tape", plainTape([](auto... x) { return graphs::small(x...); }))});
+       loop::tiny("plain tape", plainTape([](auto... x) { return graphs::tiny<Plain>(x...); })),
+       loop::small("plain tape", plainTape([](auto... x) { return graphs::small<Plain>(x...); }))});
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.experiments import small
+from benchmarks.experiments import small, tiny
 from benchmarks.registry import Case, Job, Peer, Program
-from benchmarks.report import Column, Table, per_gradient
+from benchmarks.report import Column, Table, median, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "Ablations"
@@ -52,15 +52,15 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
 
 def tables(results: list[Result]) -> list[Table]:
     graph = [
-        Column("ns per gradient", per_gradient(1e9), "small"),
+        Column("ns per gradient", per_gradient(1e9), "small", beside=median(1e9)),
         Column("instructions", lambda r: r.get("instructions"), "small"),
     ]
     micro = [
-        Column(f"{m}", per_gradient(1e3), f"micro {m}", x=m)
+        Column(f"{m}", per_gradient(1e3), f"micro {m}", x=m, beside=median(1e3))
         for m in MICRO
         if f"micro {m}" in {r["case"] for r in results}
     ]
-    text = "Rows that name no way are eager."
+    text = f"Rows that name no way are eager. {tiny.counted(results)}"
     found = [Table("The small graph: builds and ways", graph, text)]
     if micro:
         title = "CharMLP (e=64) and GPT, b=64: ms per gradient by micro-batch"

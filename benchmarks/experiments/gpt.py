@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.registry import Case, Job, Peer, cross
-from benchmarks.report import Column, Table, megabytes, per_gradient
+from benchmarks.report import Column, Table, median, megabytes, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "GPT, 46 289 parameters, FP32"
@@ -16,12 +16,14 @@ PAPER = (
 
 
 def jobs(peers: list[Peer], quick: bool) -> list[Job]:
-    return cross(peers, [Case("gpt", f"b={b}", {"b": b}) for b in ((1, 64) if quick else BATCHES)])
+    return cross(peers, [Case("gpt", f"b={b}", {"b": b}, is_main=b == 1) for b in BATCHES])
 
 
 def tables(results: list[Result]) -> list[Table]:
     batches = [b for b in BATCHES if f"b={b}" in {r["case"] for r in results}]
-    times = [Column(f"b={b}", per_gradient(1e3), f"b={b}", x=b) for b in batches]
+    times = [
+        Column(f"b={b}", per_gradient(1e3), f"b={b}", x=b, beside=median(1e3)) for b in batches
+    ]
     last = f"b={batches[-1]}" if batches else ""
     peaks = [
         Column(f"peak resident MB, {last}", megabytes("VmHWM"), last),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.experiments import small
 from benchmarks.registry import Case, Job, Peer, cross
-from benchmarks.report import Column, Table, megabytes
+from benchmarks.report import Column, Table, megabytes, milliseconds
 from benchmarks.runner import Result
 
 TITLE = "Memory and start: a process with one gradient of the small graph"
@@ -21,8 +21,8 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
 
 def tables(results: list[Result]) -> list[Table]:
     columns = [
-        Column("whole process, ms", lambda r: r["wall"] * 1e3),
-        Column("peak resident MB (VmHWM)", megabytes("VmHWM")),
+        Column("whole process, ms", milliseconds("wall"), beside=milliseconds("wall_median")),
+        Column("peak resident MB (VmHWM)", megabytes("VmHWM"), beside=megabytes("VmHWM_median")),
         Column("peak virtual MB (VmPeak)", megabytes("VmPeak")),
         Column("private MB", megabytes("private")),
         Column(
@@ -30,5 +30,8 @@ def tables(results: list[Result]) -> list[Table]:
             lambda r: r["installed"] / 2**20 if r.get("installed") else None,
         ),
     ]
-    text = "Packages and programs without the libraries that they depend on."
+    text = (
+        "Five processes each, the least and the median. Packages with what is theirs (jaxlib, mlx-cpu), programs with "
+        "LibTorch's package, without further libraries that they depend on."
+    )
     return [Table("", columns, text, plot="bar")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.registry import Case, Job, Peer, cross
-from benchmarks.report import Column, Table, per_gradient
+from benchmarks.report import Column, Table, median, per_gradient
 from benchmarks.runner import Result
 from benchmarks.works import ACTIVATIONS
 
@@ -22,8 +22,8 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
 
 def tables(results: list[Result]) -> list[Table]:
     columns = [
-        Column("save 5 000 times, s", per_gradient(5000), "save"),
-        Column("load 5 000 times, s", per_gradient(5000), "load"),
+        Column("save 5 000 times, s", per_gradient(5000), "save", beside=median(5000)),
+        Column("load 5 000 times, s", per_gradient(5000), "load", beside=median(5000)),
         Column("file, bytes", lambda r: str(r.get("file_bytes", "–")), "save"),
         Column("the paper's (save / load / bytes)", lambda r: PAPER.get(r["row"]), "save"),
     ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from benchmarks.registry import Case, Job, Peer, cross
-from benchmarks.report import Column, Get, Table, megabytes, per_gradient
+from benchmarks.report import Column, Get, Table, median, megabytes, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "Scaling"
@@ -14,6 +14,11 @@ NODES = tuple(10**k for k in range(1, 9))
 BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
 THREADS = (1, 2)
 E, MICRO = 64, 64
+THREADED = {  # work and parameters
+    "mlp b=64": ("mlp", {"e": E, "b": 64, "micro": MICRO}),
+    "mlp b=1024": ("mlp", {"e": E, "b": 1024, "micro": MICRO}),
+    "gpt b=64": ("gpt", {"b": 64, "micro": 8}),
+}
 
 
 def jobs(peers: list[Peer], quick: bool) -> list[Job]:
@@ -24,7 +29,8 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
         for b in ((1, 64, 4096) if quick else BATCHES)
     ]
     threads = [
-        Case("mlp", f"threads {t}", {"e": E, "b": 1024, "micro": MICRO, "threads": t}, cores=t)
+        Case(work, f"{name} threads {t}", {**how, "threads": t}, cores=t)
+        for name, (work, how) in THREADED.items()
         for t in THREADS
     ]
     own = [peer for peer in peers if peer.is_own]
@@ -42,9 +48,11 @@ def exponent(points: list[tuple[float, float]]) -> float:
 def tables(results: list[Result]) -> list[Table]:
     there = {r["case"] for r in results}
 
-    def columns(template: str, xs: tuple[int, ...], get: Callable[[int], Get]) -> list[Column]:
+    def columns(
+        template: str, xs: tuple[int, ...], get: Callable[[int], Get], beside: Get | None = None
+    ) -> list[Column]:
         return [
-            Column(template.format(x), get(x), template.format(x), x=x)
+            Column(template.format(x), get(x), template.format(x), x=x, beside=beside)
             for x in xs
             if template.format(x) in there
         ]
@@ -56,9 +64,9 @@ def tables(results: list[Result]) -> list[Table]:
     found = [
         Table("Chains of n nodes: millions of nodes per second, forward and backward", columns("n={}", NODES, rate), "", "line", "nodes"),
         Table("Chains: bytes per node", columns("n={}", NODES, lambda n: lambda r: r.get("bytes_per_node"))),
-        Table(f"{mlp}: ms per gradient", columns("batch {}", BATCHES, lambda b: per_gradient(1e3)), "", "line", "batch"),
+        Table(f"{mlp}: ms per gradient", columns("batch {}", BATCHES, lambda b: per_gradient(1e3), median(1e3)), "", "line", "batch"),
         Table(f"{mlp}: peak resident MB", columns("batch {}", BATCHES, lambda b: megabytes("VmHWM")), "", "line", "batch"),
-        Table("Threads, batch 1 024: ms per gradient", columns("threads {}", THREADS, lambda t: per_gradient(1e3))),
+        Table("Threads: ms per gradient", [c for name in THREADED for c in columns(f"{name} threads {{}}", THREADS, lambda t: per_gradient(1e3), median(1e3))]),
     ]  # fmt: skip
     return [table for table in found if table.columns]
 

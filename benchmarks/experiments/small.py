@@ -29,4 +29,4 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
 
 
 def tables(results: list[Result]) -> list[Table]:
-    return [tiny.table(20_000, PAPER, "the paper's, s (Windows)")]
+    return [tiny.table(results, 20_000, PAPER, "the paper's, s (Windows)")]

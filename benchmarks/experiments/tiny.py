@@ -29,7 +29,16 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
     return cross(peers, [Case("tiny", "tiny", want=WANT["tiny"])], count_instructions=True)
 
 
-def table(iterations: int, paper: dict[str, str], paper_title: str) -> Table:
+def counted(results: list[Result]) -> str:
+    """Say how instructions were counted, or why they were not."""
+    by = dict.fromkeys(r["instructions_by"] for r in results if "instructions_by" in r)
+    why = dict.fromkeys(r["no_instructions"] for r in results if "no_instructions" in r)
+    said = [f"by {', '.join(by)}"] if by else []
+    said += [f"not where {'; '.join(why)}"] if why else []
+    return f"Instructions of programs in C++ are counted {' and '.join(said) or 'by nothing here'}."
+
+
+def table(results: list[Result], iterations: int, paper: dict[str, str], paper_title: str) -> Table:
     columns = [
         Column("µs per gradient", per_gradient(1e6)),
         Column("median", lambda r: r["median"] * 1e6),
@@ -40,9 +49,8 @@ def table(iterations: int, paper: dict[str, str], paper_title: str) -> Table:
         Column("resident MB, peak", lambda r: r["VmHWM"] / 1024 if "VmHWM" in r else None),
         Column("private MB", lambda r: r["private"] / 1024 if "private" in r else None),
     ]
-    text = "Instructions are counted by callgrind where it is installed, of programs in C++."
-    return Table("", columns, text, plot="bar")
+    return Table("", columns, counted(results), plot="bar")
 
 
 def tables(results: list[Result]) -> list[Table]:
-    return [table(100_000, PAPER, "the paper's, s (Linux / Windows)")]
+    return [table(results, 100_000, PAPER, "the paper's, s (Linux / Windows)")]

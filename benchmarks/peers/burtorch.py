@@ -1,7 +1,7 @@
 # benchmarks/peers/burtorch.py — this project: its ways from C++ and from Python
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import NOT_HERE, Loop, MissingError, Outputs, Parameters, Peer
-from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, eager, files, model, summary
+from benchmarks.works import ACTIVATIONS, BATCH, GRAPHS, INPUTS, eager, files, model, summary
 
 PEER = Peer("burtorch", pip=["burtorch"])
 PEER.program("C++ eager", "burtorch", "tiny", "small", "chain", argument="eager")
@@ -70,18 +70,17 @@ def bound(work: str, parameters: Parameters) -> Loop:
     return loop
 
 
-@PEER.offers("Python compiled, native, batch", "tiny", "small")
+@PEER.offers("Python compiled, native, batch", "tiny", "small", samples=BATCH)
 def batch(work: str, parameters: Parameters) -> Loop:
     import numpy as np
 
     function, x, _ = compiled(work, "native")
-    samples = np.tile(x, (100_000, 1))
-    room = np.empty(len(samples)), np.empty(samples.shape)
+    samples = np.tile(x, (BATCH, 1))
+    room = np.empty(BATCH), np.empty(samples.shape)
 
     def loop(count: int) -> tuple[float, ...]:
-        for first in range(0, count, len(samples)):
-            n = min(count - first, len(samples))
-            values, gradients = function.batch(samples[:n], out=(room[0][:n], room[1][:n]))
+        for _ in range(count):
+            values, gradients = function.batch(samples, out=room)
         return values[-1], *gradients[-1]
 
     return loop
@@ -114,12 +113,16 @@ def raw_files(work: str, parameters: Parameters) -> Loop:
 
     if not hasattr(bt.Tape, "save"):
         raise MissingError(NOT_HERE)
-    tape, path = bt.Tape(), parameters["path"]
-    with tape:
-        values = [bt.Value(x) for x in ACTIVATIONS]
+    saved, loaded, path = bt.Tape(), bt.Tape(), parameters["path"]
+    with saved:
+        kept = [bt.Value(x) for x in ACTIVATIONS]
+    with loaded:  # zeros: what is read in the end came from the file
+        values = [bt.Value(0.0) for _ in kept]
 
     def load():
-        tape.load(path)
+        loaded.load(path)
         return (value.data for value in values)
 
-    return files(work, lambda: tape.save(path), load)
+    loop = files(work, lambda: saved.save(path), load)
+    loop.keeps = kept  # a tape takes back the place of Values that are gone
+    return loop

@@ -16,7 +16,8 @@ def function_of(work: str):
 
     a, b = ca.SX.sym("a"), ca.SX.sym("b")
     g = GRAPHS[work](a, b, lambda v: ca.fmax(v, 0))
-    return ca.Function("f", [a, b], [g, ca.gradient(g, a), ca.gradient(g, b)])
+    gradient = ca.gradient(g, ca.vertcat(a, b))
+    return ca.Function("f", [a, b], [g, gradient[0], gradient[1]], {"cse": True})
 
 
 def generated(work: str, parameters: Parameters) -> Path:

@@ -1,9 +1,9 @@
-# benchmarks/peers/jax.py — JAX: eager, jit, jit with the loop inside XLA
+# benchmarks/peers/jax.py — JAX: eager, jit, jit with the loop inside XLA, jit of a batch
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
-from benchmarks.works import GRAPHS, INPUTS, model, summary
+from benchmarks.works import BATCH, GRAPHS, INPUTS, model, summary
 
-PEER = Peer("JAX", pip=["jax", "numpy"])
+PEER = Peer("JAX", pip=["jax", "numpy"], packages=["jax", "jaxlib"])
 
 
 def graph(work: str):
@@ -24,7 +24,8 @@ def way(is_jitted: bool):
 
         def loop(count: int) -> list[float]:
             for _ in range(count):
-                value, gradient = jax.block_until_ready(function(x, y))
+                value, gradient = function(x, y)
+                value.block_until_ready()  # all outputs come from one executable
             return [float(value), *map(float, gradient)]
 
         return loop
@@ -54,6 +55,23 @@ def inside(work: str, parameters: Parameters) -> Loop:
 
     def loop(count: int) -> list[float]:
         return [float(v) / count for v in jax.block_until_ready(sums(x, y, count))]
+
+    return loop
+
+
+@PEER.offers("jit, vmap, batch", "tiny", "small", samples=BATCH)
+def batch(work: str, parameters: Parameters) -> Loop:
+    import jax
+
+    function, inputs = graph(work)
+    run = jax.jit(jax.vmap(lambda v: function(v[0], v[1])))
+    samples = jax.numpy.tile(jax.numpy.stack(inputs), (BATCH, 1))
+
+    def loop(count: int) -> list[float]:
+        for _ in range(count):
+            values, gradients = run(samples)
+            values.block_until_ready()
+        return [float(values[-1]), *(float(g[-1]) for g in gradients)]
 
     return loop
 
@@ -119,7 +137,8 @@ def models(out_in: bool):
 
         def loop(count: int) -> Outputs:
             for _ in range(count):
-                loss, gradients = jax.block_until_ready(run(p, x, y))
+                loss, gradients = run(p, x, y)
+                loss.block_until_ready()
             return lambda: summary(loss, gradients.values())
 
         return loop

@@ -1,13 +1,14 @@
 # benchmarks/peers/litert.py — LiteRT (TensorFlow Lite): the gradient as a converted graph; it has no FP64, so FP32
 # SPDX-License-Identifier: MIT
-import subprocess
-import sys
-
 from benchmarks.environment import HOME
 from benchmarks.registry import Loop, Parameters, Peer
 from benchmarks.works import INPUTS
 
-PEER = Peer("LiteRT", pip=["ai-edge-litert", "tensorflow-cpu"])
+PEER = Peer(
+    "LiteRT",
+    pip=["ai-edge-litert", "tensorflow-cpu"],
+    modules=["benchmarks.peers.litert"],  # converts: TensorFlow is no part of what is measured
+)
 
 
 def convert(work: str) -> None:
@@ -29,12 +30,7 @@ def interpreted(work: str, parameters: Parameters) -> Loop:
     import numpy as np
     from ai_edge_litert.interpreter import Interpreter
 
-    path = HOME / f"{work}.tflite"
-    if not path.is_file():  # in a process of its own: TensorFlow is big
-        subprocess.run(
-            [sys.executable, "-m", __name__, work], check=True, stdout=subprocess.DEVNULL
-        )
-    interpreter = Interpreter(str(path), num_threads=1)
+    interpreter = Interpreter(str(HOME / f"{work}.tflite"), num_threads=1)
     interpreter.allocate_tensors()
     for tensor, x in zip(interpreter.get_input_details(), INPUTS[work]):
         interpreter.set_tensor(tensor["index"], np.float32(x))
@@ -49,4 +45,5 @@ def interpreted(work: str, parameters: Parameters) -> Loop:
 
 
 if __name__ == "__main__":
-    convert(sys.argv[1])
+    for work in INPUTS:
+        convert(work)

@@ -3,7 +3,7 @@
 from benchmarks.registry import Loop, Parameters, Peer
 from benchmarks.works import GRAPHS, INPUTS
 
-PEER = Peer("MLX", pip=["mlx[cpu]"])
+PEER = Peer("MLX", pip=["mlx[cpu]"], packages=["mlx", "mlx-cpu"])
 
 
 def way(is_compiled: bool):

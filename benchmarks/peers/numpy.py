@@ -7,16 +7,19 @@ PEER = Peer("NumPy", pip=["numpy"])
 
 
 def tiny(a, b):
-    e = a + b - (a * b + b**3)
-    return e**2 / 2, e * (1 - b), e * (1 - a - 3 * b**2)
+    square = b * b
+    e = a + b - (a + square) * b
+    return 0.5 * (e * e), e * (1 - b), e * (1 - a - 3 * square)
 
 
 def small(a, b):
-    s, t = float(a + b > 0), float(b - a > 0)
-    e = 3 * a + 4 * b + 3 - (12 * (a * b + b**3) + 4 * s * (a + b) + t * (b - a))
-    f = e**2
+    s, t = 4.0 if a + b > 0 else 0.0, 1.0 if b - a > 0 else 0.0
+    square = b * b
+    e = 3 * a + 4 * b + 3 - (12 * (a + square) * b + s * (a + b) + t * (b - a))
+    f = e * e
     de = e - 20 / (f * e)
-    return f / 2 + 10 / f, de * (3 - 12 * b - 4 * s + t), de * (4 - 12 * (a + 3 * b**2) - 4 * s - t)
+    da, db = 12 * b + s - t, 12 * (a + 3 * square) + s + t
+    return 0.5 * f + 10 / f, de * (3 - da), de * (4 - db)
 
 
 @PEER.offers("by hand", "tiny", "small")

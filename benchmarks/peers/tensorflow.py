@@ -1,4 +1,4 @@
-# benchmarks/peers/tensorflow.py — TensorFlow: eager, tf.function, serialized tensors
+# benchmarks/peers/tensorflow.py — TensorFlow: eager, tf.function, the same by XLA, serialized tensors
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import Loop, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, files
@@ -18,14 +18,12 @@ def value_and_gradient(work: str, relu=None):
     return function
 
 
-def way(is_graph: bool):
+def way(transform):
     def make(work: str, parameters: Parameters) -> Loop:
         import tensorflow as tf
 
-        function = value_and_gradient(work)
-        if is_graph:
-            function = tf.function(function)
         x, y = (tf.constant(v, tf.float64) for v in INPUTS[work])
+        function = transform(value_and_gradient(work), x, y)
 
         def loop(count: int) -> list[float]:
             for _ in range(count):
@@ -37,8 +35,19 @@ def way(is_graph: bool):
     return make
 
 
-PEER.offers("eager", "tiny", "small")(way(False))
-PEER.offers("tf.function", "tiny", "small")(way(True))
+def traced(**options):
+    def transform(function, *arguments):
+        import tensorflow as tf
+
+        # Concrete: a call looks for no other trace.
+        return tf.function(function, **options).get_concrete_function(*arguments)
+
+    return transform
+
+
+PEER.offers("eager", "tiny", "small")(way(lambda function, *arguments: function))
+PEER.offers("tf.function", "tiny", "small")(way(traced()))
+PEER.offers("tf.function, XLA", "tiny", "small")(way(traced(jit_compile=True)))
 
 
 @PEER.offers("serialize_tensor", "save", "load")

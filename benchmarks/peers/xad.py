@@ -15,16 +15,15 @@ def eager(work: str, parameters: Parameters) -> Loop:
 
     def loop(count: int) -> tuple[float, ...]:
         with xad.Tape() as tape:
+            a, b = xad.Real(x), xad.Real(y)
+            tape.registerInput(a)
+            tape.registerInput(b)
             for _ in range(count):
-                a, b = xad.Real(x), xad.Real(y)
-                tape.registerInput(a)
-                tape.registerInput(b)
                 tape.newRecording()
                 g = graph(a, b, lambda v: math.max(v, 0.0))
                 tape.registerOutput(g)
                 g.setDerivative(1.0)
                 tape.computeAdjoints()
-                outputs = g.getValue(), a.getDerivative(), b.getDerivative()
-        return outputs
+            return g.getValue(), a.getDerivative(), b.getDerivative()
 
     return loop
