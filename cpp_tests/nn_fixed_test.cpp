@@ -73,7 +73,7 @@ TEST_CASE("fixed layers: numbers, Values, Symbols and views agree, gradients too
   });
 }
 
-// The values and the gradients of a fixed layer, of Values, and of a layer on views with the same parameters.
+// A fixed layer of Values and a layer on views, with the same parameters: values and gradients.
 template <class Fixed, class Input, class OnViews>
 void checkAgainstViews(const Input& input, const OnViews& layer, bt::Tape<double>& tape,
                        const bt::View<double>& want) {

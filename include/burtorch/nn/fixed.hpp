@@ -221,7 +221,8 @@ struct SelfAttention : detail::OfArrays<SelfAttention<size, heads, positions>> {
         const auto values = detail::each<positions>([&](std::size_t j) {
           return all[j][3 * head * headSize + 2 * headSize + k % headSize];
         });
-        return detail::dot<X>(std::span(weights[head]).first(i + 1), std::span(values).first(i + 1));
+        return detail::dot<X>(std::span(weights[head]).first(i + 1),
+                              std::span(values).first(i + 1));
       });
       return Projection::apply(p.template last<Projection::parameters>(), mixed);
     });
