@@ -180,7 +180,8 @@ private:
     return withIndices(x, y, [&](const auto& xs, const auto& ys) {
       const bool right = xs.ndim() == 2 && xs.shape(0) > 0 && xs.shape(1) == context() &&
                          ys.ndim() == (Model::targetPerInput ? 2 : 1) &&
-                         ys.shape(0) == xs.shape(0) && (!Model::targetPerInput || ys.shape(1) == context());
+                         ys.shape(0) == xs.shape(0) &&
+                         (!Model::targetPerInput || ys.shape(1) == context());
       if (!right) {
         const std::string expected = "(b, " + std::to_string(context()) + ")";
         throw py::value_error("x has shape " + shapeOf(xs) + " and y " + shapeOf(ys) +

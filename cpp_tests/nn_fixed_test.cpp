@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: MIT
 #include <burtorch/backward.hpp>
 #include <burtorch/nn/fixed.hpp>
+#include <burtorch/nn/models.hpp>
 #include <burtorch/program.hpp>
 
 #include <doctest/doctest.h>
 
 #include <array>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace bt = burtorch;
 namespace fixed = bt::nn::fixed;
@@ -68,6 +71,95 @@ TEST_CASE("fixed layers: numbers, Values, Symbols and views agree, gradients too
     for (const double& each : view.grads())
       CHECK(each == doctest::Approx(gradient[next++]).epsilon(1e-13));
   });
+}
+
+// A fixed layer of Values and a layer on views, with the same parameters: values and gradients.
+template <class Fixed, class Input, class OnViews>
+void checkAgainstViews(const Input& input, const OnViews& layer, bt::Tape<double>& tape,
+                       const bt::View<double>& want) {
+  bt::Random random(8);
+  bt::Tape<double> other;
+  std::array<double, Fixed::parameters> plain{};
+  std::size_t next = 0;
+  layer.parameters([&](const std::string&, const auto& view) {
+    for (const double& each : view.data()) plain[next++] = each;
+  });
+  REQUIRE(next == Fixed::parameters);
+  std::array<bt::Value<double>, Fixed::parameters> p;
+  for (std::size_t i = 0; i < p.size(); ++i) p[i] = bt::Value<double>(other, plain[i]);
+  std::vector<bt::Value<double>> terms, wanted;
+  const auto compare = [&](const auto& got) {
+    const std::size_t i = terms.size();
+    const double weight = random.uniform(-1, 1);
+    CHECK(got.dataCopy() == doctest::Approx(want[i].dataCopy()).epsilon(1e-12));
+    terms.push_back(got * weight);
+    wanted.push_back(want[i] * weight);
+  };
+  const auto visit = [&](const auto& self, const auto& some) -> void {
+    if constexpr (requires { some.dataCopy(); }) compare(some);
+    else
+      for (const auto& each : some) self(self, each);
+  };
+  visit(visit, Fixed::apply(p, input(other)));
+  REQUIRE(terms.size() == want.size());
+  bt::backward(bt::reduceSum(terms));
+  tape.zeroGrad();
+  bt::backward(bt::reduceSum(wanted));
+  next = 0;
+  layer.parameters([&](const std::string&, const auto& view) {
+    for (const double& each : view.grads())
+      CHECK(p[next++].gradCopy() == doctest::Approx(each).epsilon(1e-11));
+  });
+}
+
+TEST_CASE("fixed layers: attention, transformer block and CharMLP as on views") {
+  constexpr std::size_t size = 4, heads = 2, positions = 3;
+  bt::Tape<double> tape;
+  bt::Random random(5);
+  const bt::nn::SelfAttention<bt::View<double>> attention(tape, size, heads, random);
+  const bt::nn::TransformerBlock<bt::View<double>> block(tape, size, heads, random);
+  const bt::View<double> x(tape, positions, size);
+  for (double& each : x.data()) each = random.uniform(-2, 2);
+  using Attention = fixed::SelfAttention<size, heads, positions>;
+  using Block = fixed::TransformerBlock<size, heads, positions>;
+  const auto rows = [&](bt::Tape<double>& on) {
+    Attention::Rows<bt::Value<double>> out;
+    for (std::size_t i = 0; i < positions; ++i)
+      for (std::size_t j = 0; j < size; ++j)
+        out[i][j] = bt::Value<double>(on, x(i, j).dataCopy());
+    return out;
+  };
+  checkAgainstViews<Attention>(rows, attention, tape, attention(x, positions));
+  checkAgainstViews<Block>(rows, block, tape, block(x, positions));
+
+  bt::nn::CharMLP<double> model({.hidden = 3, .vocab = 5, .embed = 2, .context = 4});
+  const std::array<std::size_t, 4> ids{4, 0, 2, 2};
+  checkAgainstViews<fixed::CharMLP<3, 5, 2, 4>>([&](auto&) { return ids; }, model, model.tape(),
+                                                model.logits(ids));
+}
+
+using OneHead = fixed::SelfAttention<2, 1, 2>;
+
+// Of its parameters and two rows.
+template <class X, std::size_t n> constexpr auto attended(const std::array<X, n>& in) {
+  const auto p = fixed::detail::each<OneHead::parameters>([&](std::size_t i) { return in[i]; });
+  const OneHead::Rows<X> x{{{in[n - 4], in[n - 3]}, {in[n - 2], in[n - 1]}}};
+  const auto y = OneHead::apply(p, x);
+  return y[0][0] * y[1][1] + y[0][1] * y[1][0];
+}
+
+TEST_CASE("fixed layers: attention of numbers and of Symbols") {
+  constexpr std::size_t n = OneHead::parameters + 4;
+  std::array<double, n> x{}, gradient{};
+  for (std::size_t i = 0; i < n; ++i) x[i] = 0.1 * static_cast<double>(i * i % 11) - 0.4;
+  using P = bt::Program<[](const std::array<bt::Symbol, n>& in) { return attended(in); }, n>;
+  CHECK(P::valueAndGradient(x, gradient) == doctest::Approx(attended(x)).epsilon(1e-14));
+  bt::Tape<double> tape;
+  std::array<bt::Value<double>, n> values;
+  for (std::size_t i = 0; i < n; ++i) values[i] = bt::Value<double>(tape, x[i]);
+  bt::backward(attended(values));
+  for (std::size_t i = 0; i < n; ++i)
+    CHECK(gradient[i] == doctest::Approx(values[i].gradCopy()).epsilon(1e-12));
 }
 
 TEST_CASE("fixed layers: sizes and constants") {

@@ -1,4 +1,4 @@
-// burtorch.h — burtorch.hpp and the pictures with their names brought in, for programs in the paper's spelling
+// burtorch.h — engine and pictures with their names brought in, for programs in the paper's spelling
 // SPDX-License-Identifier: MIT
 //
 // The other headers that burtorch.hpp lists work beside it: #include <burtorch/nn/nn.hpp>, say.

@@ -1,6 +1,6 @@
-# scripts/amalgamate.py — makes the one-file header from include/burtorch.h, alone or with all that is opt-in
+# scripts/amalgamate.py — makes a one-file header: include/burtorch.h, or all headers
 # SPDX-License-Identifier: MIT
-"""Inline every burtorch header that is needed once, in the order of dependence, into a single file."""
+"""Inline each burtorch header that is needed once, in the order of dependence, into one file."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_all_of_it_is_in_one_file_when_asked(run: Run, tmp_path: Path, compiler:
     source.write_text(EVERYTHING, encoding="utf-8")
     program = tmp_path / "everything"
     run([compiler, "-std=c++20", *WARNINGS, source, "-o", program, "-pthread"], cwd=tmp_path)
-    assert run([program]) == "all"
+    assert run([program]) == "all\n"
 
 
 def test_the_table_of_contents_names_what_there_is() -> None:

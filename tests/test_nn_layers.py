@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -150,7 +151,7 @@ def test_layers_draw_the_same_numbers_for_the_same_seed() -> None:
 
 def test_every_layer_of_weights_takes_a_scheme() -> None:
     def drawn(inputs: int, outputs: int) -> float:
-        return (2 / (inputs + outputs)) ** 0.5
+        return math.sqrt(2 / (inputs + outputs))
 
     random = bt.Random(3)
     neuron = nn.Neuron(2000, init="xavier_normal", random=random)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import burtorch as bt
@@ -222,7 +223,9 @@ OPERATIONS = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-@pytest.mark.parametrize("other", ["view", "row", "column", "value", "number", "array", "scalar array", "itself"])
+@pytest.mark.parametrize(
+    "other", ["view", "row", "column", "value", "number", "array", "scalar array", "itself"]
+)
 def test_operators_do_what_they_do_to_single_values(name: str, other: str) -> None:
     numbers = np.array([[0.5, 1.5, 2.0], [1.25, 3.0, 0.75]])
     f = OPERATIONS[name]
@@ -274,6 +277,16 @@ def test_elements_between_bounds() -> None:
     assert y[0, 1].op == "clamp"
     with pytest.raises(TypeError, match="expected numbers as bounds, not burtorch"):
         bt.clamp(x, x, 1.0)
+
+
+def test_elements_between_bounds_come_back_from_a_file(tmp_path: Path) -> None:
+    with bt.Tape() as tape:
+        root = bt.clamp(bt.vector([-2.0, 0.5, 3.0]), 0, 1).sum()
+        tape.save_graph(tmp_path / "graph.btg")
+    again = bt.load_graph(tmp_path / "graph.btg")
+    assert again.value(-1).data == root.data == 1.5
+    again.value(-1).backward()
+    assert again.grads[:3].tolist() == [0, 1, 0]
 
 
 def test_powers_negation_and_reflected_operands() -> None:

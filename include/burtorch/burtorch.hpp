@@ -1,4 +1,4 @@
-// burtorch/burtorch.hpp — the engine: values and their gradients, in namespace burtorch; the parts in reading order
+// burtorch/burtorch.hpp — the engine, in namespace burtorch; the parts in reading order
 // SPDX-License-Identifier: MIT
 #pragma once
 

@@ -1,8 +1,8 @@
 // burtorch/team.hpp — threads that stay between calls
 // SPDX-License-Identifier: MIT
 //
-// A thread costs tens of microseconds to make, and it begins wherever the system finds room, often beside
-// the thread that made it. A team makes its threads when they are first needed and parks them.
+// A thread costs tens of microseconds to make, and it begins wherever the system finds room, often
+// beside the one that made it. A team makes its threads when they are first needed and parks them.
 //
 // A fork copies no threads: a team notices in the child and makes new ones.
 #pragma once
@@ -24,9 +24,9 @@ BURTORCH_BEGIN_NAMESPACE
 
 class Team {
 public:
-  // Calls job(0) here and job(1) … job(n − 1) in threads of their own, all at once, and returns when all
-  // have returned. Jobs do not throw. If the system has no more threads (std::system_error), none
-  // of them is called.
+  // Calls job(0) here and job(1) … job(n − 1) in threads of their own, all at once, and returns when
+  // all have returned. Jobs do not throw. If the system has no more threads (std::system_error),
+  // none of them is called.
   template <class Job> void run(std::size_t n, const Job& job) {
     if (!workers_.empty() && workers_.front()->process != process()) workers_.clear();
     while (workers_.size() + 1 < n) workers_.emplace_back(new Worker);
@@ -81,8 +81,8 @@ private:
       state.store(next, std::memory_order_release);
       state.notify_one();
     }
-    // The state that follows `now`. The next call usually comes soon, so it looks for a while before it
-    // parks.
+    // The state that follows `now`. The next call usually comes soon, so it looks for a while
+    // before it parks.
     State await(State now) const {
       constexpr std::chrono::microseconds patience{20};
       const auto begin = std::chrono::steady_clock::now();

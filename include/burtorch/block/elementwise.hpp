@@ -1,9 +1,9 @@
 // burtorch/block/elementwise.hpp — the operations of the table on every element of a view
 // SPDX-License-Identifier: MIT
 //
-// tanh(x), x + y, 2 * x, clamp(x, 0, 1), … of views. Two views have equal shapes, or one of them is a
-// single row that goes with every row of the other, a single column that goes with every column, or
-// a single number that goes with every element; that may also be a Value or a plain number.
+// tanh(x), x + y, 2 * x, clamp(x, 0, 1), … of views. Two views have equal shapes, or a single row
+// goes with every row of the other, a single column with every column, a single number with every
+// element; that may also be a Value or a plain number.
 #pragma once
 
 #include <burtorch/kernel/map.hpp>
@@ -176,7 +176,8 @@ concept ViewBeside = OperandBesideView<Y, X> || OperandBesideView<X, Y>;
 template <class O, class X, class Y>
   requires op::is<op::Binary, O> && ViewBeside<X, Y>
 auto mapElements(const X& x, const Y& y) {
-  if constexpr (AnyValue<X>) return mapElements<O>(Y::at(x.tape(), x.sysGetRawNodeIndex(), 1, 1), y);
+  if constexpr (AnyValue<X>)
+    return mapElements<O>(Y::at(x.tape(), x.sysGetRawNodeIndex(), 1, 1), y);
   else if constexpr (AnyValue<Y>)
     return mapElements<O>(x, X::at(y.tape(), y.sysGetRawNodeIndex(), 1, 1));
   else if constexpr (!AnyView<Y>) return mapElementsWithNumber<O, Form::nodeNumber>(x, y);
