@@ -156,7 +156,7 @@ def test_views_are_made_of_inputs_without_a_copy() -> None:
     assert [v.grad for v in values] == [0, 3, 4, 0, 1, 0]
     assert bt.tanh(values).shape == (6,)
     with pytest.raises(TypeError, match="not NoneType"):
-        bt.vector([values[0], None])  # type: ignore[list-item]
+        bt.vector([values[0], None])
     with bt.Tape():
         other = bt.Value(1.0)
     with pytest.raises(bt.TapeMismatchError):
@@ -252,7 +252,8 @@ def test_ragged_lists_named_tuples_and_nothing() -> None:
     named = bt.compile(lambda p: Pair(p.a * p.b, p.b), backend="replay")
     assert named(Pair(2.0, 3.0)) == Pair(6.0, 3.0)
     assert named.jacobian(Pair(2.0, 3.0)) == Pair(Pair(3.0, 2.0), Pair(0.0, 1.0))
-    for nothing in ((), {}, [], np.empty(0)):
+    empty: list[Any] = [(), {}, [], np.empty(0)]
+    for nothing in empty:
         with pytest.raises(TypeError, match="no numbers"):
             c(nothing)
 

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import functools
 import inspect
+import math
 import operator
 import re
 import warnings
@@ -147,7 +148,7 @@ def _pieces(things: np.ndarray) -> Callable[[tuple[int, ...] | None], Any]:
 
     def piece(shape: tuple[int, ...] | None) -> Any:
         nonlocal place
-        start, place = place, place + int(np.prod(shape or ()))
+        start, place = place, place + math.prod(shape or ())
         if shape is not None:
             return things[start:place].reshape(shape + things.shape[1:])
         return things[start].item() if things.dtype == float and things.ndim == 1 else things[start]
@@ -236,7 +237,7 @@ class Compiled:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Compiled:
         """Return the method of an instance, compiled for it alone."""
-        if instance is None:
+        if instance is None or not hasattr(self.__wrapped__, "__get__"):
             return self
         bound = Compiled(self.__wrapped__.__get__(instance, owner), self.backend, self.dynamic)
         if self._attribute is not None and hasattr(instance, "__dict__"):
