@@ -390,9 +390,17 @@ PyObject* callFast(PyObject* self, PyObject* const* args, std::size_t count, PyO
       if (out == nullptr) return nullptr;
     }
     double value = 0;
-    if (out != nullptr &&
-        f->valueAndGradient(x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data),
-                            value)) [[likely]] {
+    bool isDone = false;
+    try {
+      isDone = out != nullptr &&
+               f->valueAndGradient(
+                   x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data), value);
+    } catch (...) { // no memory for a workspace
+      Py_DECREF(out);
+      translateException();
+      return nullptr;
+    }
+    if (isDone) [[likely]] {
       PyObject* const number = PyFloat_FromDouble(value);
       PyObject* const pair = number == nullptr ? nullptr : PyTuple_New(2);
       if (pair == nullptr) {
@@ -488,12 +496,13 @@ PyObject* callBound(PyObject* self, PyObject* const*, std::size_t count, PyObjec
     PyErr_SetString(PyExc_TypeError, "a bound function takes no arguments");
     return nullptr;
   }
-  if (!bound->f->valueAndGradient(bound->from, bound->to + 1, bound->to[0])) [[unlikely]] {
+  return guarded([&]() -> PyObject* {
+    if (bound->f->valueAndGradient(bound->from, bound->to + 1, bound->to[0])) [[likely]]
+      Py_RETURN_NONE;
     PyErr_SetString(PyExc_RuntimeError,
                     "the function branches differently here than where it was bound; bind again");
     return nullptr;
-  }
-  Py_RETURN_NONE;
+  });
 }
 
 void deallocateBound(PyObject* self) {

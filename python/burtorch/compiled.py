@@ -379,6 +379,8 @@ class Compiled:
         """Return the value: a float, or arrays where the function returns several Values."""
         recordings, flat = self._prepare(arguments, keywords)
         values, recorded = self._run(recordings, flat, "values")
+        if recorded.output == "number":
+            return float(values[0])
         return _build(recorded.output, _pieces(values))
 
     def _value_and_grad(
