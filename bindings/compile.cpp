@@ -1,12 +1,13 @@
 // bindings/compile.cpp — recorded functions for burtorch.compile: run, bound, in batches, minimized
 // SPDX-License-Identifier: MIT
 //
-// Function is a recording with its workspace and, once loaded, its native code. Two small CPython types
+// Function is a recording with its workspaces and, once loaded, its native code. Two small CPython types
 // are what a program calls in its inner loops, without the cost of general argument handling:
 //
 //   Fast    value_and_grad(x, out=None) for the array that the function was recorded for; everything
 //           else goes to the Python method that it was given
 //   Bound   run(): reads x, writes value and gradient into out
+#include "mark.hpp"
 #include "register.hpp"
 #include "value.hpp"
 
@@ -19,10 +20,14 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
@@ -33,6 +38,22 @@ namespace py = pybind11;
 
 namespace burtorch_python {
 
+bool Trace::concerns(const AnyTape& any, std::size_t node) const {
+  if (node < from || isDynamic) return node >= from;
+  const auto& tape = static_cast<const TapeOf<double>&>(any).tape;
+  std::vector<bool> varies(node + 1 - from);
+  std::fill_n(varies.begin(), std::min(inputs, varies.size()), true);
+  for (const auto& record : tape.records()) {
+    if (record.firstResult() < from) continue;
+    if (record.firstResult() > node) break;
+    bool depends = false;
+    tape.forEachOperand(record, [&](std::size_t i) { depends |= i >= from && varies[i - from]; });
+    const std::size_t last = std::min<std::size_t>(record.result, node);
+    for (std::size_t i = record.firstResult(); depends && i <= last; ++i) varies[i - from] = true;
+  }
+  return varies.back();
+}
+
 namespace {
 
 using Array = py::array_t<double, py::array::c_style | py::array::forcecast>;
@@ -40,33 +61,6 @@ using Lanes = bt::simd<double, bt::nativeLanes<double> == 1 ? 4 : bt::nativeLane
 using Values = std::vector<TapeOf<double>::Value>;
 
 // ---- recording ------------------------------------------------------------------------------------
-
-// with Tracing(tape, dynamic): comparisons of Values made inside are noted, or refused.
-class Tracing {
-public:
-  Tracing(AnyTape& tape, bool isDynamic) : tape_(&tape) {
-    if (tape.dtype != DType::float64)
-      throw py::value_error("compile records on tapes of dtype float64");
-    trace_.isDynamic = isDynamic;
-  }
-  Tracing(const Tracing&) = delete;
-  Tracing& operator=(const Tracing&) = delete;
-  ~Tracing() { exit(); }
-  void enter() {
-    trace_.from = static_cast<TapeOf<double>&>(*tape_).tape.size();
-    before_ = std::exchange(tape_->trace, &trace_);
-  }
-  void exit() {
-    if (tape_->trace == &trace_) tape_->trace = before_;
-  }
-  const std::vector<Trace::Branch>& branches() const { return trace_.branches; }
-  AnyTape& tape() const { return *tape_; }
-
-private:
-  Ref<AnyTape> tape_;
-  Trace trace_{};
-  Trace* before_ = nullptr;
-};
 
 Values valuesIn(const py::sequence& objects, const AnyTape& tape) {
   Values values;
@@ -81,11 +75,43 @@ Values valuesIn(const py::sequence& objects, const AnyTape& tape) {
   return values;
 }
 
-// Functions compiled elsewhere: those of emit.hpp.
+// with Tracing(tape, inputs, dynamic): comparisons made inside of Values that depend on the inputs,
+// which are the newest leaves, are noted or refused.
+class Tracing {
+public:
+  Tracing(AnyTape& tape, const py::sequence& inputs, bool isDynamic) : tape_(&tape) {
+    if (tape.dtype != DType::float64)
+      throw py::value_error("compile records on tapes of dtype float64");
+    inputs_ = valuesIn(inputs, tape);
+    trace_.isDynamic = isDynamic;
+    trace_.inputs = inputs_.size();
+    trace_.from = static_cast<TapeOf<double>&>(tape).tape.size() - inputs_.size();
+  }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+  ~Tracing() { exit(); }
+  void enter() { before_ = std::exchange(tape_->trace, &trace_); }
+  void exit() {
+    if (tape_->trace == &trace_) tape_->trace = before_;
+  }
+  const Values& inputs() const { return inputs_; }
+  const std::vector<Trace::Branch>& branches() const { return trace_.branches; }
+  AnyTape& tape() const { return *tape_; }
+
+private:
+  Ref<AnyTape> tape_;
+  Values inputs_;
+  Trace trace_{};
+  Trace* before_ = nullptr;
+};
+
+// Functions compiled elsewhere: those of emit.hpp, for one output or for several.
 struct Native {
   double (*value)(const double*) = nullptr;
   double (*gradient)(const double*, double*) = nullptr;
   void (*batch)(unsigned long, const double*, double*, double*) = nullptr;
+  void (*values)(const double*, double*) = nullptr;
+  void (*jacobian)(const double*, double*, double*) = nullptr;
   py::object owner; // of their code
 };
 
@@ -93,121 +119,201 @@ struct Native {
 using Branch = Trace::Branch;
 
 class Function {
+  using Space = bt::Workspace<double>;
+  using Dual = bt::dual<double>;
+
 public:
-  Function(const Tracing& tracing, const py::sequence& inputs, const py::sequence& outputs,
-           bool shares)
-      : branches_(tracing.branches()), outputs_(outputs.size()) {
-    const Values in = valuesIn(inputs, tracing.tape());
-    Values out = valuesIn(outputs, tracing.tape());
-    auto& tape = static_cast<TapeOf<double>&>(tracing.tape()).tape;
+  Function(const Tracing& tracing, const py::sequence& outputs, bool shares)
+      : Function(tracing.inputs(), valuesIn(outputs, tracing.tape()), tracing.branches(), shares) {}
+  Function(const Values& in, Values out, std::vector<Branch> branches = {}, bool shares = false)
+      : branches_(std::move(branches)), outputs_(out.size()) {
     for (Branch& branch : branches_)
       for (Trace::Side* side : {&branch.left, &branch.right})
         if (side->node >= 0) {
-          out.push_back(TapeOf<double>::Value::at(tape, static_cast<std::size_t>(side->node)));
+          const auto node = static_cast<std::size_t>(side->node);
+          out.push_back(TapeOf<double>::Value::at(out.front().tape(), node));
           side->node = static_cast<std::ptrdiff_t>(out.size() - 1);
         }
     recording_ = std::make_unique<const bt::Recording<double>>(
         in, out, shares ? bt::Passes::all : bt::Passes::exact);
-    workspace_ = recording_->workspace();
+    work_ = recording_->inputs();
+    for (const auto& record : recording_->tape().records()) {
+      work_ += record.results();
+      recording_->tape().forEachOperand(record, [&](auto) { ++work_; });
+    }
+    isLong_ = work_ * outputs_ > longWork;
+    if (!isLong_) workspace_ = recording_->workspace();
   }
 
   std::size_t inputs() const { return recording_->inputs(); }
   std::size_t outputs() const { return outputs_; }
   std::size_t operations() const { return recording_->tape().records().size(); }
-  bool isNative() const { return native_.gradient != nullptr; }
+  std::size_t work() const { return work_; } // of one run, in nodes read and written
+  bool hasBlocks() const { return recording_->hasBlocks(); }
+  bool hasBranches() const { return !branches_.empty(); }
+  bool isNative() const { return native_.owner.ptr() != nullptr; }
   const bt::Recording<double>& recording() const { return *recording_; }
 
-  void useNative(std::uintptr_t value, std::uintptr_t gradient, std::uintptr_t batch,
-                 py::object owner) {
-    if (!branches_.empty() || outputs_ != 1)
-      throw py::value_error("native code is for one output and no branches");
-    native_ = {reinterpret_cast<decltype(Native::value)>(value),
-               reinterpret_cast<decltype(Native::gradient)>(gradient),
-               reinterpret_cast<decltype(Native::batch)>(batch), std::move(owner)};
+  // f_value, f and f_batch of one output, f_values and f_jacobian of several.
+  void useNative(const std::vector<std::uintptr_t>& addresses, py::object owner) {
+    if (hasBranches() || addresses.size() != (outputs_ == 1 ? 3 : 2))
+      throw py::value_error("native code has no branches, and three functions for one output, two "
+                            "for several");
+    if (outputs_ == 1) {
+      native_.value = reinterpret_cast<decltype(Native::value)>(addresses[0]);
+      native_.gradient = reinterpret_cast<decltype(Native::gradient)>(addresses[1]);
+      native_.batch = reinterpret_cast<decltype(Native::batch)>(addresses[2]);
+    } else {
+      native_.values = reinterpret_cast<decltype(Native::values)>(addresses[0]);
+      native_.jacobian = reinterpret_cast<decltype(Native::jacobian)>(addresses[1]);
+    }
+    native_.owner = std::move(owner);
   }
 
   // False: the recorded program would have branched differently here.
-  bool value(const double* x, double& result) {
-    if (native_.value != nullptr) {
-      result = native_.value(x);
-      return true;
-    }
-    return values(x, &result);
-  }
   bool values(const double* x, double* results) {
-    return values(workspace_, x) && (copyOutputs(results), true);
+    if (native_.value != nullptr) return *results = native_.value(x), true;
+    if (native_.values != nullptr) return native_.values(x, results), true;
+    return run([&](Space& w) { return values(w, x, results); });
   }
   bool valueAndGradient(const double* x, double* gradient, double& result) {
     if (native_.gradient != nullptr) [[likely]] {
       result = native_.gradient(x, gradient);
       return true;
     }
-    return valueAndGradient(workspace_, x, gradient, result);
+    return run([&](Space& w) { return valueAndGradient(w, x, gradient, result); });
   }
-  bool valueAndGradient(bt::Workspace<double>& w, const double* x, double* gradient,
-                        double& result) const {
-    if (!values(w, x)) return false;
+  bool valueAndGradient(Space& w, const double* x, double* gradient, double& result) const {
+    if (branches_.empty()) {
+      result = recording_->valueAndGradient(w, x, gradient);
+      return true;
+    }
+    if (!forward(w, x)) return false;
     recording_->backward(w);
     recording_->gradient(w, gradient);
     result = recording_->output(w);
     return true;
   }
   bool jacobian(const double* x, double* results, double* rows) {
-    if (!values(x, results)) return false;
-    for (std::size_t i = 0; i < outputs_; ++i) {
-      recording_->backward(workspace_, i);
-      recording_->gradient(workspace_, rows + i * inputs());
-    }
-    return true;
+    if (native_.gradient != nullptr) return *results = native_.gradient(x, rows), true;
+    if (native_.jacobian != nullptr) return native_.jacobian(x, results, rows), true;
+    return run([&](Space& w) {
+      if (!values(w, x, results)) return false;
+      for (std::size_t i = 0; i < outputs_; ++i) {
+        recording_->backward(w, i);
+        recording_->gradient(w, rows + i * inputs());
+      }
+      return true;
+    });
   }
   // Value and slope along v; with a product also the Hessian times v.
   bool second(const double* x, const double* v, double* valueAndSlope, double* product) {
-    if (!duals_) duals_ = recording_->workspace<bt::dual<double>>();
-    std::vector<bt::dual<double>> at(inputs());
-    for (std::size_t i = 0; i < at.size(); ++i) at[i] = {x[i], v[i]};
-    recording_->set(*duals_, at);
-    recording_->forward(*duals_);
-    if (!holds([&](std::size_t i) { return recording_->output(*duals_, i).value; })) return false;
-    for (std::size_t i = 0; i < outputs_; ++i) {
-      valueAndSlope[2 * i] = recording_->output(*duals_, i).value;
-      valueAndSlope[2 * i + 1] = recording_->output(*duals_, i).tangent;
+    if (!isLong_) {
+      if (!duals_) duals_ = recording_->workspace<Dual>();
+      return second(*duals_, x, v, valueAndSlope, product);
     }
-    if (product == nullptr) return true;
-    recording_->backward(*duals_);
-    recording_->gradient(*duals_, at);
-    for (std::size_t i = 0; i < at.size(); ++i) product[i] = at[i].tangent;
-    return true;
+    const py::gil_scoped_release release;
+    auto w = recording_->workspace<Dual>();
+    return second(w, x, v, valueAndSlope, product);
   }
 
-  // Rows [first, last) of a batch; may be called by several threads. The first row that would branch
-  // differently, or last.
-  std::size_t batch(const double* x, std::size_t first, std::size_t last, double* values,
-                    double* grads) const {
-    const std::size_t d = inputs(), n = last - first;
-    x += first * d;
-    grads += first * d;
-    values += first;
-    if (native_.batch != nullptr) {
-      native_.batch(static_cast<unsigned long>(n), x, values, grads);
-    } else if (branches_.empty() && !recording_->hasBlocks()) {
-      auto w = recording_->workspace<Lanes>();
-      recording_->batch(w, x, n, values, grads);
-    } else {
-      auto w = recording_->workspace();
-      for (std::size_t i = 0; i < n; ++i)
-        if (!valueAndGradient(w, x + i * d, grads + i * d, values[i])) return first + i;
+  // A workspace for as long as this lives, on any thread.
+  class Loan {
+  public:
+    explicit Loan(const Function& f) : f_(f) {
+      {
+        const std::lock_guard lock(f.mutex_);
+        if (!f.idle_.empty()) {
+          space = std::move(f.idle_.back());
+          f.idle_.pop_back();
+          return;
+        }
+      }
+      space = f.recording_->workspace();
     }
-    return last;
-  }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    ~Loan() {
+      const std::lock_guard lock(f_.mutex_);
+      f_.idle_.push_back(std::move(space));
+    }
+    Space space;
+
+  private:
+    const Function& f_;
+  };
+
+  // Runs rows of a batch on one thread.
+  class Rows {
+  public:
+    explicit Rows(const Function& f) : f_(f) {
+      if (f.native_.batch != nullptr) return;
+      if (f.hasBranches() || f.hasBlocks()) loan_.emplace(f);
+      else lanes_ = f.recording_->workspace<Lanes>();
+    }
+    // The first row of [first, last) that would branch differently, or last.
+    std::size_t run(const double* x, std::size_t first, std::size_t last, double* values,
+                    double* grads) {
+      const std::size_t d = f_.inputs(), n = last - first;
+      x += first * d;
+      grads += first * d;
+      values += first;
+      if (f_.native_.batch != nullptr) {
+        f_.native_.batch(static_cast<unsigned long>(n), x, values, grads);
+      } else if (!loan_) {
+        f_.recording_->batch(lanes_, x, n, values, grads);
+      } else {
+        for (std::size_t i = 0; i < n; ++i)
+          if (!f_.valueAndGradient(loan_->space, x + i * d, grads + i * d, values[i]))
+            return first + i;
+      }
+      return last;
+    }
+
+  private:
+    const Function& f_;
+    bt::Workspace<Lanes> lanes_;
+    std::optional<Loan> loan_;
+  };
 
 private:
-  bool values(bt::Workspace<double>& w, const double* x) const {
+  static constexpr std::size_t longWork = 20'000; // some ten microseconds
+
+  // Calls f(workspace). What takes long does not hold the interpreter's lock meanwhile.
+  template <class F> bool run(const F& f) {
+    if (!isLong_) [[likely]]
+      return f(workspace_);
+    const py::gil_scoped_release release;
+    Loan loan(*this);
+    return f(loan.space);
+  }
+
+  bool forward(Space& w, const double* x) const {
     recording_->set(w, x);
     recording_->forward(w);
     return branches_.empty() || holds([&](std::size_t i) { return recording_->output(w, i); });
   }
-  void copyOutputs(double* results) const {
-    for (std::size_t i = 0; i < outputs_; ++i) results[i] = recording_->output(workspace_, i);
+  bool values(Space& w, const double* x, double* results) const {
+    if (!forward(w, x)) return false;
+    for (std::size_t i = 0; i < outputs_; ++i) results[i] = recording_->output(w, i);
+    return true;
+  }
+  bool second(bt::Workspace<Dual>& w, const double* x, const double* v, double* valueAndSlope,
+              double* product) const {
+    std::vector<Dual> at(inputs());
+    for (std::size_t i = 0; i < at.size(); ++i) at[i] = {x[i], v[i]};
+    recording_->set(w, at);
+    recording_->forward(w);
+    if (!holds([&](std::size_t i) { return recording_->output(w, i).value; })) return false;
+    for (std::size_t i = 0; i < outputs_; ++i) {
+      valueAndSlope[2 * i] = recording_->output(w, i).value;
+      valueAndSlope[2 * i + 1] = recording_->output(w, i).tangent;
+    }
+    if (product == nullptr) return true;
+    recording_->backward(w);
+    recording_->gradient(w, at);
+    for (std::size_t i = 0; i < at.size(); ++i) product[i] = at[i].tangent;
+    return true;
   }
   template <class Output> bool holds(const Output& output) const {
     const auto number = [&](const Trace::Side& side) {
@@ -221,9 +327,12 @@ private:
 
   std::unique_ptr<const bt::Recording<double>> recording_;
   std::vector<Branch> branches_;
-  std::size_t outputs_;
-  bt::Workspace<double> workspace_; // used with the interpreter's lock held
-  std::optional<bt::Workspace<bt::dual<double>>> duals_;
+  std::size_t outputs_, work_ = 0;
+  bool isLong_ = false;
+  Space workspace_; // used with the interpreter's lock held
+  std::optional<bt::Workspace<Dual>> duals_;
+  mutable std::mutex mutex_;
+  mutable std::vector<Space> idle_; // for runs without it
   Native native_;
 };
 
@@ -281,9 +390,17 @@ PyObject* callFast(PyObject* self, PyObject* const* args, std::size_t count, PyO
       if (out == nullptr) return nullptr;
     }
     double value = 0;
-    if (out != nullptr &&
-        f->valueAndGradient(x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data),
-                            value)) [[likely]] {
+    bool isDone = false;
+    try {
+      isDone = out != nullptr &&
+               f->valueAndGradient(
+                   x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data), value);
+    } catch (...) { // no memory for a workspace
+      Py_DECREF(out);
+      translateException();
+      return nullptr;
+    }
+    if (isDone) [[likely]] {
       PyObject* const number = PyFloat_FromDouble(value);
       PyObject* const pair = number == nullptr ? nullptr : PyTuple_New(2);
       if (pair == nullptr) {
@@ -379,12 +496,13 @@ PyObject* callBound(PyObject* self, PyObject* const*, std::size_t count, PyObjec
     PyErr_SetString(PyExc_TypeError, "a bound function takes no arguments");
     return nullptr;
   }
-  if (!bound->f->valueAndGradient(bound->from, bound->to + 1, bound->to[0])) [[unlikely]] {
+  return guarded([&]() -> PyObject* {
+    if (bound->f->valueAndGradient(bound->from, bound->to + 1, bound->to[0])) [[likely]]
+      Py_RETURN_NONE;
     PyErr_SetString(PyExc_RuntimeError,
                     "the function branches differently here than where it was bound; bind again");
     return nullptr;
-  }
-  Py_RETURN_NONE;
+  });
 }
 
 void deallocateBound(PyObject* self) {
@@ -445,9 +563,7 @@ Array vector(std::size_t n) { return Array(static_cast<py::ssize_t>(n)); }
 // Each returns None where the recorded program would have branched differently.
 py::object values(Function& f, const Array& x) {
   Array y = vector(f.outputs());
-  if (f.outputs() == 1 ? !f.value(point(f, x), *y.mutable_data())
-                       : !f.values(point(f, x), y.mutable_data()))
-    return py::none();
+  if (!f.values(point(f, x), y.mutable_data())) return py::none();
   return y;
 }
 py::object valueAndGrad(Function& f, const Array& x) {
@@ -475,8 +591,25 @@ py::object hvp(Function& f, const Array& x, const Array& v) {
   return py::make_tuple(valueAndSlope[0], product);
 }
 
+// Lets signals interrupt a long call, which asks often.
+class Interrupts {
+public:
+  void check() {
+    const auto now = clock::now();
+    if (now - asked_ < std::chrono::milliseconds(20)) return;
+    asked_ = now;
+    const py::gil_scoped_acquire acquire;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+  }
+
+private:
+  using clock = std::chrono::steady_clock;
+  clock::time_point asked_ = clock::now();
+};
+
 // Values and gradients are written into arrays of the right shapes. Returns the first row that would branch
-// differently, n if there is none.
+// differently, n if there is none. Threads take rows in chunks, in order, so that fewer threads than
+// wanted do the same work, and none waits for another for longer than a chunk takes.
 std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
                   py::array_t<double> grads, std::size_t threads) {
   const auto n = static_cast<std::size_t>(x.shape(0));
@@ -485,21 +618,45 @@ std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
     throw py::value_error("batch takes an array of shape (n, " + std::to_string(f.inputs()) + ")");
   const double* const from = x.data();
   double *const v = values.mutable_data(), *const g = grads.mutable_data();
-  threads = std::clamp<std::size_t>(threads, 1, std::max<std::size_t>(n / 64, 1));
-  std::vector<std::size_t> ends(threads);
-  const auto part = [&](std::size_t k) {
-    ends[k] = f.batch(from, n * k / threads, n * (k + 1) / threads, v, g);
+  const std::size_t most = 4 * std::max(std::thread::hardware_concurrency(), 1u);
+  threads = std::clamp<std::size_t>(threads, 1, std::min(most, n / 64 + 1));
+  // Whole vectors of samples, of a few milliseconds at most.
+  const std::size_t chunk =
+      8 * std::clamp<std::size_t>((std::size_t{1} << 19) / (f.work() + 1), 1,
+                                  std::min<std::size_t>(512, n / (32 * threads) + 1));
+  std::atomic<std::size_t> next = 0, end = n;
+  const auto endAt = [&](std::size_t row) {
+    for (std::size_t e = end; row < e && !end.compare_exchange_weak(e, row);) {}
+  };
+  std::vector<std::exception_ptr> failures(threads);
+  const auto work = [&](std::size_t k) {
+    try {
+      Function::Rows rows(f);
+      Interrupts interrupts;
+      for (std::size_t first = 0; (first = next.fetch_add(chunk)) < end;) {
+        const std::size_t last = std::min(first + chunk, n);
+        const std::size_t done = rows.run(from, first, last, v, g);
+        if (done != last) endAt(done);
+        if (k == 0) interrupts.check();
+      }
+    } catch (...) {
+      failures[k] = std::current_exception();
+      endAt(0);
+    }
   };
   {
     const py::gil_scoped_release release;
     std::vector<std::thread> helpers;
-    for (std::size_t k = 1; k < threads; ++k) helpers.emplace_back(part, k);
-    part(0);
+    try {
+      for (std::size_t k = 1; k < threads; ++k) helpers.emplace_back(work, k);
+    } catch (const std::exception&) {
+    } // the system gives no more of them
+    work(0);
     for (auto& helper : helpers) helper.join();
   }
-  for (std::size_t k = 0; k < threads; ++k)
-    if (ends[k] != n * (k + 1) / threads) return ends[k];
-  return n;
+  for (const auto& failure : failures)
+    if (failure) std::rethrow_exception(failure);
+  return end;
 }
 
 bt::optim::Method methodNamed(const std::string& name) {
@@ -518,36 +675,110 @@ bt::optim::Method methodNamed(const std::string& name) {
 
 py::object minimize(Function& f, const Array& x0, const std::string& method, std::size_t steps,
                     double lr, double momentum, double tolerance, std::size_t memory) {
-  using clock = std::chrono::steady_clock;
   Array x = vector(f.inputs());
   std::copy_n(point(f, x0), f.inputs(), x.mutable_data());
   const std::span<double> at(x.mutable_data(), f.inputs());
   const bt::optim::MinimizeOptions options{methodNamed(method), steps, lr, momentum,
                                            tolerance,           memory};
-  auto w = f.recording().workspace();
   bool branched = false;
   bt::optim::Minimum<double> m{};
   {
     const py::gil_scoped_release release;
-    auto asked = clock::now();
+    Function::Loan loan(f);
+    Interrupts interrupts;
     const auto objective = [&](const double* p, double* g) {
       double value = std::numeric_limits<double>::quiet_NaN();
       if (f.isNative()) f.valueAndGradient(p, g, value); // which has no workspace
-      else if (!f.valueAndGradient(w, p, g, value)) branched = true;
+      else if (!f.valueAndGradient(loan.space, p, g, value)) branched = true;
       return value;
     };
     m = bt::optim::minimize<double>(objective, at, options, [&] {
       if (branched) return false;
-      const auto now = clock::now();
-      if (now - asked < std::chrono::milliseconds(20)) return true;
-      asked = now;
-      const py::gil_scoped_acquire acquire;
-      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      interrupts.check();
       return true;
     });
   }
   if (branched) return py::none();
   return py::make_tuple(x, m.value, m.slope, m.steps, m.converged);
+}
+
+// ---- looking and keeping --------------------------------------------------------------------------
+
+std::string source(const Function& f, const std::string& name) {
+  if (f.hasBranches())
+    throw py::value_error("the function branches here: C code has one way to go. The text is "
+                          "available where no comparison depends on the arguments");
+  return bt::emit(f.recording(), {.name = name});
+}
+
+// Without the numbers that it was recorded with, and without what only decides where to go.
+std::string dot(const Function& f) {
+  using bt::viz::Fields;
+  const auto text = [](const bt::Recording<double>& recording) {
+    return bt::buildDotGraph(recording.tape(), "", {.fields = Fields::label | Fields::operation});
+  };
+  const auto& all = f.recording();
+  if (!f.hasBranches()) return text(all);
+  auto& tape = const_cast<bt::Tape<double>&>(all.tape()); // which a recording only reads
+  std::vector<bt::Value<double>> in, out;
+  for (const auto i : all.inputNodes()) in.push_back(bt::Value<double>::at(tape, i));
+  for (const auto i : all.outputNodes().first(f.outputs()))
+    out.push_back(bt::Value<double>::at(tape, i));
+  return text(bt::Recording<double>(in, out));
+}
+
+// The recording as a tape, to be saved with three marks: its inputs are the leaves between the first
+// and the second, its outputs the nodes from the third on.
+py::tuple graph(const Function& f) {
+  if (f.hasBranches())
+    throw py::value_error("the function branches here: one recording would not be the function");
+  const auto& r = f.recording();
+  Ref<AnyTape> any(new TapeOf<double>(DType::float64, 0));
+  auto& t = static_cast<TapeOf<double>&>(*any);
+  bt::detail::TapeAccess::copy(r.tape(), r.tape().size(), 0, t.tape);
+  for (std::size_t i = 0; i < r.tape().size(); ++i)
+    if (const auto label = r.tape().label(i); !label.empty()) t.tape.setLabel(i, label);
+  const auto in = r.inputNodes(), out = r.outputNodes();
+  const auto follow = [](const auto& nodes) {
+    return std::ranges::adjacent_find(nodes, [](auto a, auto b) { return b != a + 1; }) ==
+           nodes.end();
+  };
+  if (!follow(in)) throw py::value_error("the inputs do not stand next to each other");
+  const std::size_t record = t.tape.recordOf(out.front());
+  const bool isWhole = record == t.tape.records().size() ||
+                       t.tape.records()[record].firstResult() == out.front();
+  std::size_t outputs = out.front();
+  if (!follow(out) || out.back() + std::size_t{1} != t.tape.size() || !isWhole) {
+    outputs = t.tape.size();
+    for (const auto node : out) TapeOf<double>::Value::at(t.tape, node) * 1.0;
+  }
+  const std::size_t first = in.empty() ? 0 : in.front();
+  py::list marks;
+  for (const std::size_t nodes : {first, first + in.size(), outputs}) {
+    TapeOf<double>::Tape ruler; // in files a mark is how many nodes are older
+    ruler.leaves(nodes);
+    marks.append(std::make_unique<Mark>(t, ruler.mark()));
+  }
+  return py::make_tuple(any, marks);
+}
+
+// The function that such a tape holds.
+std::unique_ptr<Function> functionOn(AnyTape& any, const std::vector<Mark*>& marks) {
+  const auto refuse = [](const std::string& why) -> void {
+    throw py::value_error("this graph is no stored function: " + why);
+  };
+  if (any.dtype != DType::float64) refuse("its numbers are not float64");
+  if (marks.size() != 3) refuse("it has " + std::to_string(marks.size()) + " marks, not 3");
+  auto& t = static_cast<TapeOf<double>&>(any);
+  std::size_t at[3];
+  for (std::size_t i = 0; i < 3; ++i) at[i] = marks[i]->on(t).nodes();
+  if (at[2] == t.tape.size()) refuse("it has no outputs");
+  const auto nodes = [&](std::size_t first, std::size_t last) {
+    Values values;
+    for (; first < last; ++first) values.push_back(TapeOf<double>::Value::at(t.tape, first));
+    return values;
+  };
+  return std::make_unique<Function>(nodes(at[0], at[1]), nodes(at[2], t.tape.size()));
 }
 
 } // namespace
@@ -559,7 +790,8 @@ void registerCompile(py::module_& module) {
   module.attr("Bound") = py::handle(reinterpret_cast<PyObject*>(&boundType));
   py::class_<Tracing>(module, "Tracing",
                       "Notes or refuses comparisons while a function is recorded.")
-      .def(py::init<AnyTape&, bool>(), py::arg("tape"), py::arg("dynamic"))
+      .def(py::init<AnyTape&, const py::sequence&, bool>(), py::arg("tape"), py::arg("inputs"),
+           py::arg("dynamic"))
       .def("__enter__",
            [](Tracing& tracing) -> Tracing& {
              tracing.enter();
@@ -569,14 +801,16 @@ void registerCompile(py::module_& module) {
       .def_property_readonly("branches",
                              [](const Tracing& tracing) { return tracing.branches().size(); });
   py::class_<Function>(module, "Function", "A recorded function of a flat vector.")
-      .def(py::init<const Tracing&, const py::sequence&, const py::sequence&, bool>(),
-           py::arg("tracing"), py::arg("inputs"), py::arg("outputs"), py::arg("shares") = false)
+      .def(py::init<const Tracing&, const py::sequence&, bool>(), py::arg("tracing"),
+           py::arg("outputs"), py::arg("shares") = false)
+      .def(py::init(&functionOn), py::arg("tape"), py::arg("marks"))
       .def_property_readonly("inputs", &Function::inputs)
       .def_property_readonly("outputs", &Function::outputs)
       .def_property_readonly("operations", &Function::operations)
+      .def_property_readonly("work", &Function::work)
+      .def_property_readonly("has_blocks", &Function::hasBlocks)
       .def_property_readonly("is_native", &Function::isNative)
-      .def("use_native", &Function::useNative, py::arg("value"), py::arg("gradient"),
-           py::arg("batch"), py::arg("owner"))
+      .def("use_native", &Function::useNative, py::arg("addresses"), py::arg("owner"))
       .def("values", &values, py::arg("x"))
       .def("value_and_grad", &valueAndGrad, py::arg("x"))
       .def("jacobian", &jacobian, py::arg("x"))
@@ -586,17 +820,9 @@ void registerCompile(py::module_& module) {
            py::arg("gradients").noconvert(), py::arg("threads"))
       .def("minimize", &minimize, py::arg("x"), py::arg("method"), py::arg("steps"), py::arg("lr"),
            py::arg("momentum"), py::arg("tolerance"), py::arg("memory"))
-      .def(
-          "source",
-          [](const Function& f, const std::string& name) {
-            return bt::emit(f.recording(), {.name = name});
-          },
-          py::arg("name"))
-      .def("dot", [](const Function& f) { // without the numbers that it was recorded with
-        using bt::viz::Fields;
-        return bt::buildDotGraph(f.recording().tape(), "",
-                                 {.fields = Fields::label | Fields::operation});
-      });
+      .def("source", &source, py::arg("name"))
+      .def("dot", &dot)
+      .def("graph", &graph);
   module.def("bind", &bind, py::arg("function"), py::arg("x"), py::arg("out"));
 }
 

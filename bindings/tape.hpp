@@ -32,6 +32,7 @@ namespace bt = burtorch;
 
 struct PyValue; // value.hpp
 class PyView;   // view.hpp
+class AnyTape;
 
 // What a function that is being recorded for burtorch.compile decided by comparing Values.
 struct Trace {
@@ -44,9 +45,12 @@ struct Trace {
     int operation; // Py_LT …
     bool outcome;
   };
-  std::size_t from; // older nodes do not depend on the inputs
-  bool isDynamic;   // else a comparison is an error
+  std::size_t from, inputs; // where the inputs are; older nodes do not depend on them
+  bool isDynamic;           // else a comparison is an error
   std::vector<Branch> branches{};
+
+  // Whether a node depends on the inputs; where that is no error, whether it may.
+  bool concerns(const AnyTape& tape, std::size_t node) const;
 };
 
 class AnyTape {

@@ -366,7 +366,7 @@ Compared readValue(PyObject* value) {
   return visit(*asValue(value)->tape, [&]<class T>(TapeOf<T>& t) {
     const auto v = asValue(value)->template as<T>();
     Compared c{number<T>(v)};
-    if (t.trace != nullptr && v.sysGetRawNodeIndex() >= t.trace->from) [[unlikely]] {
+    if (t.trace != nullptr && t.trace->concerns(t, v.sysGetRawNodeIndex())) [[unlikely]] {
       c.trace = t.trace;
       c.node = v.sysGetRawNodeIndex();
     }

@@ -153,20 +153,85 @@ template <bool isGrad> void assign(const PyView& view, const py::object& numbers
   });
 }
 
-// Leaves on a tape.
+bool isView(const py::handle& object) { return py::isinstance<PyView>(object); }
+bool isArray(const py::handle& object) { // one of no dimensions is a number
+  return py::isinstance<py::array>(object) &&
+         py::reinterpret_borrow<py::array>(object).ndim() != 0;
+}
+PyView& viewOf(const py::handle& object) { return object.cast<PyView&>(); }
+
+// Rows and columns of what becomes a View.
+std::pair<std::size_t, std::size_t> sizesOf(const Shape& shape) {
+  if (shape.size() != 1 && shape.size() != 2)
+    throw py::value_error("a View has one or two dimensions, not the shape " + textOf(shape));
+  return {shape.size() == 1 ? 1 : static_cast<std::size_t>(shape[0]),
+          static_cast<std::size_t>(shape.back())};
+}
+
+// A View of Values, and of numbers among them, which become leaves. Neighbours are seen where they
+// stand; a copy is made only of what comes from several places.
+py::object viewOfValues(const py::array& objects) {
+  auto items = objects.attr("ravel")().attr("tolist")().cast<std::vector<py::object>>();
+  const auto first = std::ranges::find_if(items, [](const auto& x) { return isValue(x.ptr()); });
+  if (first == items.end())
+    throw py::type_error("expected numbers or Values: an array of objects holds neither");
+  AnyTape& tape = *asValue(first->ptr())->tape;
+  return visitPlain(tape, [&]<class T>(TapeOf<T>& t) {
+    for (py::object& item : items) {
+      double number = 0;
+      if (isValue(item.ptr())) {
+        if (asValue(item.ptr())->tape != &tape)
+          bt::detail::fail(bt::ErrorKind::differentTapes, "the Values live on different tapes");
+      } else if (asNumber(item.ptr(), number)) {
+        t.prepare();
+        item = valueObject(t, typename TapeOf<T>::Value(t.tape, static_cast<T>(number)));
+      } else {
+        if (PyErr_Occurred()) throw py::error_already_set();
+        throw py::type_error(std::string("expected numbers or Values, not ") +
+                             Py_TYPE(item.ptr())->tp_name);
+      }
+    }
+    t.prepare();
+    std::vector<ViewOf<T>> runs;
+    for (const py::object& item : items) {
+      const auto v = asValue(item.ptr())->template as<T>();
+      v.check();
+      const std::size_t node = v.sysGetRawNodeIndex();
+      if (!runs.empty() && node == lastNodeOf(runs.back()) + 1)
+        runs.back() = ViewOf<T>::at(t.tape, runs.back().sysGetRawNodeIndex(), 1,
+                                    runs.back().size() + 1);
+      else runs.push_back(ViewOf<T>::at(t.tape, node, 1, 1));
+    }
+    const Shape shape = shapeOf(objects);
+    const auto [rows, cols] = sizesOf(shape);
+    const std::span<const ViewOf<T>> parts(runs);
+    const auto all = parts.size() == 1 ? parts[0] : bt::concatColumns(parts);
+    return newView(t, all.reshape(rows, cols), static_cast<int>(shape.size()));
+  });
+}
+
+// An array or a list of Values as a View; anything else as it is.
+py::object asView(const py::handle& object) {
+  const auto same = py::reinterpret_borrow<py::object>(object);
+  if (isArray(object)) {
+    const auto array = py::reinterpret_borrow<py::array>(object);
+    return array.size() != 0 && array.dtype().kind() == 'O' ? viewOfValues(array) : same;
+  }
+  const bool isList = py::isinstance<py::list>(object) || py::isinstance<py::tuple>(object);
+  if (!isList || py::len(object) == 0 || !isValue(same[py::int_(0)].ptr())) return same;
+  return viewOfValues(asArray(object, "O", "Values"));
+}
+
+// Leaves on a tape; Values are where they are.
 py::object leaves(AnyTape& tape, const py::handle& data) {
+  if (const py::object view = asView(data); isView(view)) return view;
   return visitPlain(tape, [&]<class T>(TapeOf<T>& t) {
     const auto array = numbersOf<T>(data);
     const auto shape = shapeOf(array);
-    if (shape.size() != 1 && shape.size() != 2)
-      throw py::value_error("a View has one or two dimensions, not the shape " + textOf(shape));
+    const auto [rows, cols] = sizesOf(shape);
     t.prepare();
-    const bool isVector = shape.size() == 1;
-    return newView(t,
-                   ViewOf<T>(t.tape, isVector ? 1 : static_cast<std::size_t>(shape[0]),
-                             static_cast<std::size_t>(shape.back()),
-                             {array.data(), static_cast<std::size_t>(array.size())}),
-                   static_cast<int>(shape.size()));
+    const std::span<const T> numbers(array.data(), static_cast<std::size_t>(array.size()));
+    return newView(t, ViewOf<T>(t.tape, rows, cols, numbers), static_cast<int>(shape.size()));
   });
 }
 
@@ -177,7 +242,7 @@ py::object named(const py::object& view, const std::optional<std::string>& name)
 
 py::object makeLeaves(const py::object& data, const std::optional<std::string>& name,
                       std::size_t dimensions, const char* what) {
-  const py::array array = asArray(data, "biuf", "numbers");
+  const py::array array = asArray(data, "biufO", "numbers");
   if (shapeOf(array).size() != dimensions)
     throw py::value_error(std::string("a ") + what + " has " + std::to_string(dimensions) +
                           (dimensions == 1 ? " dimension" : " dimensions") + ", not the shape " +
@@ -187,12 +252,6 @@ py::object makeLeaves(const py::object& data, const std::optional<std::string>& 
 
 // ---- operands -------------------------------------------------------------------------------------
 
-bool isView(const py::handle& object) { return py::isinstance<PyView>(object); }
-bool isArray(const py::handle& object) { // one of no dimensions is a number
-  return py::isinstance<py::array>(object) &&
-         py::reinterpret_borrow<py::array>(object).ndim() != 0;
-}
-PyView& viewOf(const py::handle& object) { return object.cast<PyView&>(); }
 bool isNumber(const py::handle& object, double& number) {
   if (!py::isinstance<py::array>(object) || isArray(object)) return asNumber(object.ptr(), number);
   number = *numbersOf<double>(object).data();
@@ -317,7 +376,8 @@ py::object powerOf(const py::object& x, const py::object& y) {
 
 PyObject* mapView(bt::Op operation, PyObject* x) {
   return guarded([&]() -> PyObject* {
-    return isView(x) ? unary(operation, viewOf(x)).release().ptr() : nullptr;
+    const py::object view = asView(x);
+    return isView(view) ? unary(operation, viewOf(view)).release().ptr() : nullptr;
   });
 }
 PyObject* mapView(bt::Op operation, PyObject* x, PyObject* y) {
@@ -652,6 +712,17 @@ void addOperators(py::class_<PyView>& c) {
   c.attr("__array_ufunc__") = py::none(); // array + view is for the view to do
 }
 
+// A block whose operands may also be arrays or lists of Values.
+template <class... Arguments> auto withViews(py::object (*block)(Arguments...)) {
+  return [block](Arguments... arguments) {
+    const auto viewed = [](const auto& x) -> decltype(auto) {
+      if constexpr (std::same_as<std::remove_cvref_t<decltype(x)>, py::object>) return asView(x);
+      else return x;
+    };
+    return block(viewed(arguments)...);
+  };
+}
+
 } // namespace
 
 void registerView(py::module_& module) {
@@ -725,36 +796,41 @@ void registerView(py::module_& module) {
       [](const py::object& data, const std::optional<std::string>& name) {
         return makeLeaves(data, name, 1, "vector");
       },
-      py::arg("data"), py::arg("name") = py::none(), "Leaves on the current tape, in a row.");
+      py::arg("data"), py::arg("name") = py::none(),
+      "Leaves on the current tape, in a row. An array or a list of Values becomes a view of these: "
+      "without\na copy where they stand next to each other.");
   module.def(
       "matrix",
       [](const py::object& data, const std::optional<std::string>& name) {
         return makeLeaves(data, name, 2, "matrix");
       },
-      py::arg("data"), py::arg("name") = py::none(), "Leaves on the current tape, row by row.");
-  module.def("affine", &affine, py::arg("W"), py::arg("x"), py::arg("b") = py::none(),
+      py::arg("data"), py::arg("name") = py::none(),
+      "Leaves on the current tape, row by row, or a view of Values.");
+  module.def("affine", withViews(&affine), py::arg("W"), py::arg("x"), py::arg("b") = py::none(),
              "W @ x + b; of every row if x is a matrix. x may be a list of views that stand for "
              "their concatenation.");
   module.def(
       "softmax",
-      [](const py::object& x) { return eachRow(x, [](const auto& v) { return bt::softmax(v); }); },
+      [](const py::object& x) {
+        return eachRow(asView(x), [](const auto& v) { return bt::softmax(v); });
+      },
       py::arg("x"), "e to the power of x over the sum of these, in each row.");
   module.def(
       "log_softmax",
       [](const py::object& x) {
-        return eachRow(x, [](const auto& v) { return bt::logSoftmax(v); });
+        return eachRow(asView(x), [](const auto& v) { return bt::logSoftmax(v); });
       },
       py::arg("x"), "The logarithm of softmax.");
-  module.def("cross_entropy", &crossEntropy, py::arg("logits"), py::arg("targets"),
+  module.def("cross_entropy", withViews(&crossEntropy), py::arg("logits"), py::arg("targets"),
              py::arg("reduction") = "mean",
              "-log_softmax(logits)[target] of each row: their mean, sum, or all ('none').");
-  module.def("layer_norm", &layerNorm, py::arg("x"), py::arg("weight"), py::arg("bias"),
+  module.def("layer_norm", withViews(&layerNorm), py::arg("x"), py::arg("weight"), py::arg("bias"),
              py::arg("eps") = 1e-5,
              "Each row shifted and scaled to mean 0 and variance 1, times weight, plus bias.");
   module.def(
-      "gather", &gather, py::arg("table"), py::arg("ids"),
+      "gather", withViews(&gather), py::arg("table"), py::arg("ids"),
       "The rows of a table that ids name; with ids of shape (n, p), p of them side by side.");
-  module.def("attention", &attention, py::arg("x"), py::arg("heads"),
+  module.def("attention", withViews(&attention), py::arg("x"), py::arg("heads"),
              py::arg("positions") = py::none(),
              "Causal self-attention. x holds for each head its keys, queries and values side by "
              "side;\nits rows are sequences of so many positions (one sequence by default).");

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import math
 import os
 import signal
@@ -13,7 +14,7 @@ import time
 import warnings
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import burtorch as bt
 import numpy as np
@@ -138,6 +139,80 @@ def test_random_expressions_replay_bit_for_bit(seed: int) -> None:
     assert np.array_equal(gradient, eager[1], equal_nan=True)
 
 
+# ---- views, blocks and layers ------------------------------------------------------------------------
+
+
+def test_views_are_made_of_inputs_without_a_copy() -> None:
+    values = np.array([bt.Value(float(i)) for i in range(6)])
+    size = len(values[0].tape)
+    assert bt.vector(values).data.tolist() == [0, 1, 2, 3, 4, 5]
+    matrix = bt.matrix(values.reshape(2, 3))
+    assert matrix.shape == (2, 3)
+    assert matrix[1, 0].index == values[3].index
+    assert len(values[0].tape) == size
+    mixed = bt.vector([values[4], 7.0, values[1], values[2]])  # from several places: a copy
+    assert mixed.data.tolist() == [4, 7, 1, 2]
+    (mixed * np.array([1.0, 2.0, 3.0, 4.0])).sum().backward()
+    assert [v.grad for v in values] == [0, 3, 4, 0, 1, 0]
+    assert bt.tanh(values).shape == (6,)
+    with pytest.raises(TypeError, match="not NoneType"):
+        bt.vector([values[0], None])
+    with bt.Tape():
+        other = bt.Value(1.0)
+    with pytest.raises(bt.TapeMismatchError):
+        bt.vector([values[0], other])
+
+
+def blocks_of(p: Any) -> Any:
+    hidden = bt.affine(p["w"], p["x"], p["b"]).tanh()
+    norm = bt.layer_norm(hidden, bt.vector([1.0, 2.0]), p["b"])
+    return bt.cross_entropy(bt.softmax(p["x"]) + bt.concat([norm, hidden[:1]]), 2)
+
+
+def test_blocks_of_inputs_replay_the_eager_numbers() -> None:
+    random = np.random.default_rng(4)
+    p = {"x": random.normal(size=3), "w": random.normal(size=(2, 3)), "b": random.normal(size=2)}
+    c = bt.compile(blocks_of)  # "auto" replays what has no C text
+    c({name: x + 1 for name, x in p.items()})
+    value, gradient = c.value_and_grad(p)
+    leaves = {n: bt.vector(x) if x.ndim == 1 else bt.matrix(x) for n, x in p.items()}
+    eager = blocks_of(leaves)
+    eager.backward()
+    assert value == eager.data
+    for name, leaf in leaves.items():
+        assert (gradient[name] == leaf.grad).all()
+    assert value == bt.value_and_grad(lambda x: blocks_of({**leaves, "x": x}))(p["x"])[0]
+
+
+def test_layers_in_compiled_functions() -> None:
+    layer, model = bt.nn.Linear(3, 3), bt.nn.MLP([3, 4, 1], "tanh")
+    c = bt.compile(lambda x: model(bt.relu(layer(x)))[0])
+    x = np.random.default_rng(5).normal(size=(70, 3))
+    values, gradients = c.batch(x, threads=2)
+    for row, value, gradient in zip(x, values, gradients):
+        leaf = bt.vector(row)
+        eager = model(bt.relu(layer(leaf)))[0]
+        eager.backward()
+        assert value == eager.data
+        assert (gradient == leaf.grad).all()
+    with pytest.raises(ValueError, match="affine"):
+        bt.compile(lambda x: layer(x).sum(), backend="native")(x[0])
+
+
+def test_views_can_be_returned() -> None:
+    c = bt.compile(lambda x: bt.vector(x) * 2.0, backend="replay")
+    c([7.0, 8.0])
+    assert c([1.0, 2.0]).tolist() == [2.0, 4.0]
+    assert c.jacobian([1.0, 2.0]).tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    both = bt.compile(lambda x: (bt.vector(x) * x[0], [x[1]], {"sum": bt.matrix([x]).sum()}))
+    view, (one,), more = both([3.0, 2.0])
+    assert (view.tolist(), one, more) == ([9.0, 6.0], 2.0, {"sum": 5.0})
+    rows = both.jacobian([3.0, 2.0])
+    assert rows[0].tolist() == [[6.0, 0.0], [2.0, 3.0]]
+    assert rows[2]["sum"].tolist() == [1.0, 1.0]
+    assert bt.compile(lambda x: [bt.vector(x), x])([1.0, 2.0]).shape == (2, 2)
+
+
 # ---- arguments ---------------------------------------------------------------------------------------
 
 
@@ -162,6 +237,81 @@ def test_floats_several_arguments_and_nested_structures(backend: str) -> None:
     assert gradient["b"] == 1.0
     c = bt.compile(lambda parts: parts[0][0] * parts[1][0], backend=backend)
     assert c([np.array([2.0]), np.array([3.0, 1.0])]) == 6.0
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+def test_ragged_lists_named_tuples_and_nothing() -> None:
+    c = bt.compile(lambda x: x[0][0] * x[0][1] * x[1][0], backend="replay")
+    value, gradient = c.value_and_grad([[1.0, 2.0], [3.0]])
+    assert value == 6.0
+    assert [x.tolist() for x in gradient] == [[6.0, 3.0], [2.0]]
+    named = bt.compile(lambda p: Pair(p.a * p.b, p.b), backend="replay")
+    assert named(Pair(2.0, 3.0)) == Pair(6.0, 3.0)
+    assert named.jacobian(Pair(2.0, 3.0)) == Pair(Pair(3.0, 2.0), Pair(0.0, 1.0))
+    empty: list[Any] = [(), {}, [], np.empty(0)]
+    for nothing in empty:
+        with pytest.raises(TypeError, match="no numbers"):
+            c(nothing)
+
+
+def test_keyword_arguments() -> None:
+    def f(a: Any, b: Any = 10.0, *, how: str = "plain", c: Any = None) -> Any:
+        assert how == "plain"
+        return a * b if c is None else a * b * c
+
+    compiled = bt.compile(f, backend="replay")
+    assert compiled(3.0, b=2.0) == 6.0
+    assert compiled.value_and_grad(b=2.0, a=3.0) == (6.0, (2.0, 3.0))
+    assert len(compiled._recordings) == 1
+    assert compiled.value_and_grad(3.0) == (30.0, 10.0)
+    assert compiled.value_and_grad(3.0, c=4.0) == (120.0, (40.0, 30.0))
+    assert compiled.jacobian(3.0, b=2.0) == (2.0, 3.0)
+    with pytest.raises(TypeError, match="unexpected"):
+        compiled(3.0, d=1.0)
+
+
+def test_only_real_numbers_are_numbers() -> None:
+    c = bt.compile(lambda a, b=0: a, backend="replay")
+    for wrong in (None, "1", 1j, np.complex64(1), np.str_("1"), np.array([1j]), [None], object()):
+        with pytest.raises(TypeError, match="takes numbers"):
+            c(3.0, wrong)
+        with pytest.raises(TypeError, match="takes numbers"):
+            c([1.0, wrong])
+    assert c(True, np.float32(1)) == 1.0
+
+
+def test_functions_that_write_into_their_argument() -> None:
+    def f(x: Any) -> Any:
+        x[0] = x[0] * x[1]
+        x *= 2.0
+        return x.sum()
+
+    c = bt.compile(f, backend="replay")
+    at = np.array([3.0, 4.0])
+    value, gradient = c.value_and_grad(at)
+    assert (value, gradient.tolist(), at.tolist()) == (32.0, [8.0, 8.0], [3.0, 4.0])
+
+
+class Spring:
+    def __init__(self, stiffness: float) -> None:
+        self.stiffness = stiffness
+
+    @bt.compile
+    def energy(self, x: Any) -> Any:
+        """Half the stiffness times x squared."""
+        return self.stiffness / 2 * x * x
+
+
+def test_methods_and_what_describes_a_function() -> None:
+    soft, stiff = Spring(1.0), Spring(10.0)
+    assert (soft.energy(2.0), stiff.energy(2.0)) == (2.0, 20.0)
+    assert soft.energy is soft.energy
+    assert Spring.energy.__doc__ == "Half the stiffness times x squared."
+    assert soft.energy.__name__ == "energy"  # type: ignore[attr-defined]
 
 
 def test_records_once_per_shape() -> None:
@@ -231,8 +381,6 @@ def test_results_that_are_numbers_several_or_nothing() -> None:
     assert c.jacobian([2.0, 3.0]) == pytest.approx(np.array([[3, 2], [math.cos(2), 0], [0, 0]]))
     with pytest.raises(ValueError, match="jacobian"):
         c.value_and_grad([2.0, 3.0])
-    with pytest.raises(ValueError, match="one Value"):
-        bt.compile(lambda x: [x, x], backend="native")(1.0)
     with pytest.raises(TypeError, match="str"):
         bt.compile(lambda x: "text")(1.0)
     with pytest.raises(TypeError, match="nothing"):
@@ -320,6 +468,47 @@ def test_dynamic_records_each_way_it_goes() -> None:
         run()
 
 
+def test_dynamic_results_of_different_shapes() -> None:
+    c = bt.compile(lambda x: x if x[0] > 0 else [x[1]] if x[0] < -1 else x[0] * 2, dynamic=True)
+    for _ in range(2):
+        assert c([1.0, 2.0]).tolist() == [1.0, 2.0]
+        assert c([-2.0, 3.0]).tolist() == [3.0]
+        assert c([-0.5, 3.0]) == -1.0
+        assert c.value_and_grad([-0.5, 3.0])[1].tolist() == [2.0, 0.0]
+        with pytest.raises(ValueError, match=r"shape \(2,\)"):
+            c.value_and_grad([1.0, 2.0])
+
+
+def test_looking_at_one_way_of_several() -> None:
+    def f(x: Any) -> Any:
+        if bt.tanh(x) > 0.5:
+            return bt.sin(x)
+        return bt.cos(x)
+
+    c = bt.compile(f, dynamic=True)
+    assert (c(2.0), c(0.0)) == (pytest.approx(math.sin(2)), 1.0)
+    for at, shown, other in ((2.0, "sin", "cos"), (0.0, "cos", "sin")):
+        graph = c.dot(at)
+        assert shown in graph
+        assert other not in graph
+        assert "tanh" not in graph
+    with pytest.raises(ValueError, match="branches"):
+        c.source(2.0)
+    with pytest.raises(ValueError, match="branches"):
+        c.save("never", 2.0)
+
+
+def test_comparing_what_depends_on_no_input_is_no_branch() -> None:
+    def f(x: Any) -> Any:
+        limit = bt.exp(bt.Value(2.0))
+        x = bt.sin(x)
+        return x * 2.0 if limit > 1 and bt.Value(3.0) > 2 else x
+
+    assert bt.compile(f, backend="replay")(0.0) == 0.0
+    with pytest.raises(bt.BranchError):
+        bt.compile(lambda x: x if bt.exp(bt.Value(2.0)) * x > 1 else 1.0)(1.0)
+
+
 def newton_sqrt(x: Any) -> Any:
     y = x
     while abs(y * y - x) > 1e-12:
@@ -399,6 +588,60 @@ def test_batch_of_a_function_of_several_numbers() -> None:
     assert gradients.tolist() == [[3.0, 2.0], [5.0, 4.0]]
 
 
+def test_batch_does_not_depend_on_what_was_called_before() -> None:
+    c = bt.compile(lambda *x: x[0] * x[-1] if len(x) > 1 else (x[0] * x[0]).sum(), backend="replay")
+    c(np.array([1.0, 2.0]))
+    c(1.0, 2.0)
+    assert c.batch([[3.0, 4.0]])[0].tolist() == [25.0]
+
+
+@pytest.mark.parametrize("wrong", [{"threads": 2.5}, {"threads": "2"}])
+def test_counts_are_integers(wrong: Any) -> None:
+    c = bt.compile(rosenbrock, backend="replay")
+    with pytest.raises(TypeError, match="integer"):
+        c.batch(np.ones((3, 2)), **wrong)
+    with pytest.raises(TypeError, match="integer"):
+        c.minimize([1.0, 2.0], steps=10.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on memory")
+def test_batch_with_more_threads_than_the_system_gives() -> None:
+    code = """
+import resource, numpy as np, burtorch as bt
+c = bt.compile(lambda x: x[0] * x[1], backend="replay")
+x = np.ones((300_000, 2))
+c.batch(x[:2])
+with open("/proc/self/statm") as f:
+    used = int(f.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 30_000_000, used + 30_000_000))
+print(c.batch(x, threads=3000)[0].sum())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "300000.0\n", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs signals")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_batch_stops_on_interrupt(threads: int) -> None:
+    c = bt.compile(newton_like, backend="replay")
+    x = np.ones((1_000_000, 2))  # minutes of work
+    c(x[0])
+    main = threading.main_thread().ident
+    assert main is not None
+    helper = threading.Timer(0.2, lambda: signal.pthread_kill(main, signal.SIGINT))
+    helper.start()
+    with pytest.raises(KeyboardInterrupt):
+        c.batch(x, threads=threads)
+    helper.join()
+
+
+def newton_like(x: Any) -> Any:
+    y = x[0]
+    for _ in range(5000):
+        y = (y + x[1] / y) / 2.0
+    return y
+
+
 def test_jvp_and_hvp() -> None:
     c = bt.compile(rosenbrock)
     x, v = np.array([0.5, -1.2]), np.array([2.0, 3.0])
@@ -473,6 +716,32 @@ def test_threads_run_their_own_compiled_functions() -> None:
     assert wrong == []
 
 
+@pytest.mark.parametrize("n", [3, 20_000])  # a long run gives up the interpreter's lock
+def test_threads_share_one_compiled_function(n: int) -> None:
+    def f(x: Any) -> Any:
+        return bt.reduce_sum([a * b for a, b in zip(x, x[1:])]) * 1.0
+
+    c = bt.compile(f, backend="replay")
+    wrong = []
+
+    def work(k: int) -> None:
+        x = np.full(n, float(k))
+        for _ in range(30):
+            value, gradient = c.value_and_grad(x)
+            values = c(x), c.jacobian(x)[0], c.jvp(x, x)[1]
+            if value != k * k * (n - 1) or gradient[1] != 2 * k:
+                wrong.append((k, value))
+            if values != (value, k, 2 * value):
+                wrong.append((k, values))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
 def test_scipy_minimizes_it() -> None:
     optimize = pytest.importorskip("scipy.optimize")
     c = bt.compile(rosenbrock)
@@ -509,12 +778,99 @@ def test_source_and_dot() -> None:
     assert graph.startswith("digraph")
     assert all(text in graph for text in ("alpha", "beta", "tanh"))
     assert "1.5" not in graph
-    with pytest.raises(ValueError, match="called '2f'"):
-        c.source(name="2f")
+    for name in ("2f", "int", "exp", "sinhf", "x", "values", "ü"):
+        with pytest.raises(ValueError, match=f"called '{name}'"):
+            c.source(name=name)
+    assert "double expx(" in c.source(name="expx")
     assert "tiny" in repr(c)
 
 
+@every_backend
+def test_a_stored_function_runs_elsewhere(backend: str, tmp_path: Path) -> None:
+    scale = bt.Value(3.0)
+    c = bt.compile(lambda a, b: scale * a * bt.exp(b[0]) + bt.reduce_sum(list(b)), backend=backend)
+    c.save(tmp_path / "f.btg", 1.0, np.ones(2))
+    loaded = bt.load_compiled(tmp_path / "f.btg", backend=backend)
+    x = np.array([2.0, 0.5, 0.25])
+    value, (by_a, by_b) = c.value_and_grad(x[0], x[1:])
+    assert loaded(x) == value
+    assert loaded.value_and_grad(x)[1].tolist() == [by_a, *by_b]
+    assert loaded.batch([x, x])[0] == pytest.approx([value, value])
+    with pytest.raises(TypeError, match="one vector of 3 numbers"):
+        loaded(1.0)
+    # Outputs that are inputs, come twice, or stand amid a block.
+    several = bt.compile(lambda x: [x[1], x[1], bt.softmax(x)[0], x[0] * x[0]], backend="replay")
+    file = io.BytesIO()
+    several.save(file, [1.0, 2.0])
+    again = bt.load_compiled(file.getvalue(), backend="replay")
+    assert (again([0.5, 0.75]) == several([0.5, 0.75])).all()
+    assert (again.jacobian([0.5, 0.75]) == several.jacobian([0.5, 0.75])).all()
+
+
+def test_files_that_are_no_stored_function(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    bt.compile(tiny, backend="replay").save(file, [1.0, 2.0])
+    content = file.getvalue()
+    for i in range(0, len(content), 7):
+        with pytest.raises(ValueError, match="graph"):
+            bt.load_compiled(content[:i] + bytes([content[i] ^ 1]) + content[i + 1 :])
+    with pytest.raises(ValueError, match="graph"):
+        bt.load_compiled(content[:-1])
+    tape = bt.Tape()
+    with tape:
+        bt.Value(1.0).backward()
+    tape.save_graph(tmp_path / "plain.btg")
+    with pytest.raises(ValueError, match="0 marks, not 3"):
+        bt.load_compiled(tmp_path / "plain.btg")
+
+
 # ---- native code -------------------------------------------------------------------------------------
+
+
+@needs_compiler
+def test_native_code_of_several_outputs() -> None:
+    def f(x: Any) -> Any:
+        return [x[0] * x[1], bt.sin(x[0]), 7.0]
+
+    native, replay = bt.compile(f, backend="native"), bt.compile(f, backend="replay")
+    at = [2.0, 3.0]
+    assert native(at) == pytest.approx(replay(at), rel=1e-15)
+    assert native.jacobian(at) == pytest.approx(replay.jacobian(at), rel=1e-15)
+    assert native._last is not None
+    assert native._last.function.is_native
+    assert bt.compile(lambda x: [x * x], backend="native").jacobian(3.0).tolist() == [6.0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("n", [1000, 80_000])
+def test_auto_replays_what_would_compile_for_long(n: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(_native, "load", lambda *_: pytest.fail("this would take long"))
+    c = bt.compile(lambda x: bt.reduce_sum_of_squares(list(x)))
+    assert c(np.ones(n)) == n
+
+
+@needs_compiler
+def test_a_compiler_that_takes_too_long_is_stopped(monkeypatch: Any, tmp_path: Path) -> None:
+    script = tmp_path / "cc"
+    script.write_text("#!/bin/sh\nsleep 1000\n")
+    script.chmod(0o700)
+    monkeypatch.setenv("CC", str(script))
+    monkeypatch.setattr(compiled, "_MOST_SECONDS", 0.2)
+    monkeypatch.setattr(compiled, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="longer than 0.2 s"):
+        assert bt.compile(rosenbrock)([2.0, 3.0]) == 101.0
+
+
+@needs_compiler
+def test_two_processes_compile_at_once(tmp_path: Path) -> None:
+    code = "import burtorch as bt; from test_compile import rosenbrock\n"
+    code += "print(bt.compile(rosenbrock, backend='native')([2.0, 3.0]))"
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    env = {**os.environ, "PYTHONPATH": path, "BURTORCH_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", code]
+    both = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert [process.communicate()[0] for process in both] == ["101.0\n"] * 2
+    assert len(list((tmp_path / "cache").iterdir())) == 1
 
 
 @needs_compiler
@@ -589,7 +945,17 @@ def test_a_compiler_that_fails_is_quoted(monkeypatch: Any, tmp_path: Path) -> No
     monkeypatch.setenv("CC", str(script))
     with pytest.raises(_native.CompilerError, match="out of order"):
         bt.compile(rosenbrock, backend="native")([2.0, 3.0])
-    assert bt.compile(rosenbrock)([2.0, 3.0]) == 101.0
+    monkeypatch.setattr(compiled, "_warned", False)
+    with pytest.warns(RuntimeWarning, match="status 1: out of order: functions are replayed"):
+        assert bt.compile(rosenbrock)([2.0, 3.0]) == 101.0
+    script.write_text("no program")
+    for cc in (str(script), "'x", "/bin/false", "/nonexistent/cc"):
+        monkeypatch.setenv("CC", cc)
+        with pytest.raises(_native.CompilerError):
+            bt.compile(rosenbrock, backend="native")([2.0, 3.0])
+        monkeypatch.setattr(compiled, "_warned", False)
+        with pytest.warns(RuntimeWarning, match="replayed"):
+            assert bt.compile(rosenbrock)([2.0, 3.0]) == 101.0
 
 
 @needs_compiler

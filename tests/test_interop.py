@@ -26,3 +26,25 @@ def test_a_compiled_function_inside_torch() -> None:
     b = torch.tensor([3.0], requires_grad=True)
     two(a, b).backward()
     assert (a.grad.item(), b.grad.item()) == (3.0, 2.0)
+
+
+def test_dtypes_of_tensors_and_plain_numbers() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    from burtorch.interop.torch import wrap
+
+    f = wrap(bt.compile(lambda a, b: a * b[0], backend="replay"))
+    count = torch.tensor(3)
+    x = torch.tensor([2.0], dtype=torch.float64, requires_grad=True)
+    y = f(count, x)
+    y.backward()
+    assert (y.dtype, x.grad.tolist()) == (torch.float64, [3.0])
+    half = torch.tensor([2.0], dtype=torch.float32, requires_grad=True)
+    y = f(torch.tensor(0.5, dtype=torch.float64), half)
+    assert y.dtype == torch.float32
+    y.backward()
+    assert half.grad.dtype == torch.float32
+    assert f(1.5, half).item() == 3.0
+    assert f(count, torch.tensor([2])).dtype == torch.get_default_dtype()
+    assert wrap(bt.compile(lambda x: x[0], backend="replay"), rows=True)(
+        torch.tensor([[1, 2], [3, 4]])
+    ).tolist() == [1.0, 3.0]

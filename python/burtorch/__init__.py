@@ -42,7 +42,7 @@ except ImportError as _error:
     __all__ = ["__version__", "get_cmake_dir", "get_include"]
 else:
     from ._core import *  # noqa: F403
-    from .compiled import Compiled, Minimum, compile
+    from .compiled import Compiled, Minimum, compile, load_compiled
     from .derivatives import hessian, hvp, jacobian, jvp
     from .io import Checkpoint, load, load_checkpoint, save
     from .transforms import GradientError, check_grad, grad, value_and_grad
@@ -65,6 +65,7 @@ else:
         "jvp",
         "load",
         "load_checkpoint",
+        "load_compiled",
         "save",
         "value_and_grad",
         *_core.__all__,

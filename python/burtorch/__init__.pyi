@@ -10,6 +10,7 @@ from ._paths import get_include as get_include
 from .compiled import Compiled as Compiled
 from .compiled import Minimum as Minimum
 from .compiled import compile as compile
+from .compiled import load_compiled as load_compiled
 from .derivatives import hessian as hessian
 from .derivatives import hvp as hvp
 from .derivatives import jacobian as jacobian

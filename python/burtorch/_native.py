@@ -9,12 +9,14 @@ do this at once. Nothing is loaded that another user could have written.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import os
 import platform
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -36,12 +38,19 @@ class CompilerError(RuntimeError):
 
 
 def compiler() -> list[str] | None:
-    """Return the command of the C compiler: $CC, else cc, gcc or clang; None if there is none."""
+    """Return the command of the C compiler: $CC, or cc, gcc or clang; None if there is none."""
     if os.name != "posix":
         return None
-    for command in (shlex.split(os.environ.get("CC", "")), ["cc"], ["gcc"], ["clang"]):
-        if command and (path := shutil.which(command[0])):
+    wish = os.environ.get("CC", "")
+    try:
+        wanted = shlex.split(wish)
+    except ValueError as error:
+        raise CompilerError(f"$CC is no command ({error}): {wish}") from None
+    for command in [wanted] if wanted else [["cc"], ["gcc"], ["clang"]]:
+        if path := shutil.which(command[0]):
             return [path, *command[1:]]
+    if wanted:
+        raise CompilerError(f"there is no program {wanted[0]}, which is $CC")
     return None
 
 
@@ -97,35 +106,57 @@ def _key(command: list[str], source: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
 
 
-def _compile(command: list[str], source: str, library: Path) -> None:
+def _run(command: list[str], timeout: float | None) -> tuple[int, str]:
+    """Run a command with all that it starts; return its status and what it complained about."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        try:
+            _, complaint = process.communicate(timeout=timeout)
+        except BaseException as error:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CompilerError(f"{command[0]} takes longer than {timeout:g} s") from None
+            raise
+    return process.returncode, complaint.decode(errors="replace").strip()
+
+
+def _compile(command: list[str], source: str, library: Path, timeout: float | None) -> None:
     with tempfile.TemporaryDirectory(dir=library.parent, prefix="making-") as name:
         text, made = Path(name) / "f.c", Path(name) / "f.so"
         text.write_text(source, encoding="utf-8")
         for flags in (FLAGS + NATIVE, FLAGS):  # not every compiler knows "native"
-            done = subprocess.run(
-                [*command, *flags, "-o", str(made), str(text), "-lm"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode == 0:
+            status, complaint = _run([*command, *flags, "-o", str(made), str(text), "-lm"], timeout)
+            if status == 0 and made.exists():
                 made.chmod(0o700)
                 made.replace(library)
                 return
-    raise CompilerError(f"{command[0]} failed:\n{done.stderr.strip()}")
+    raise CompilerError(f"{command[0]} failed with status {status}: {complaint}")
 
 
-def load(source: str) -> ctypes.CDLL:
-    """Return the library of C text, from the cache or compiled now."""
+def load(source: str, timeout: float | None = None) -> ctypes.CDLL:
+    """Return the library of C text, from the cache or compiled now, within so many seconds."""
     command = compiler()
     if command is None:
         raise CompilerError("there is no C compiler: looked for $CC, cc, gcc and clang")
+    try:
+        return _load(command, source, timeout)
+    except OSError as error:  # a compiler that can't be started, a full disk
+        raise CompilerError(f"{command[0]} could not be used: {error}") from None
+
+
+def _load(command: list[str], source: str, timeout: float | None) -> ctypes.CDLL:
     library = cache_folder() / f"{_key(command, source)}.so"
     for _ in range(2):
         try:
             status = library.lstat()
         except FileNotFoundError:
-            _compile(command, source, library)
+            _compile(command, source, library, timeout)
             status = library.lstat()
         if stat.S_ISREG(status.st_mode) and _is_private(status):
             try:

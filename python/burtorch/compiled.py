@@ -1,26 +1,36 @@
 # python/burtorch/compiled.py — compile: a function of Values recorded once, then run at the engine's speed
 # SPDX-License-Identifier: MIT
-"""Functions recorded once and run again on new numbers: compile."""
+"""Functions recorded once and run again on new numbers: compile, load_compiled."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import functools
 import inspect
+import math
+import operator
+import re
 import warnings
 from collections.abc import Iterator
-from typing import Any, Callable, NamedTuple
+from os import PathLike
+from typing import Any, BinaryIO, Callable, NamedTuple
 
 import numpy as np
 
 from . import _native
-from ._core import Tape, Value, _compile, current_tape
+from ._core import Tape, Value, View, _compile, current_tape, load_graph
 
-__all__ = ["Compiled", "Minimum", "compile"]
+__all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
 
-# Up to this many operations a C compiler takes about a second; with backend="native" there is no limit.
-_MOST_NATIVE = 1000
+# With backend="auto" a C compiler shall take about a second. What it takes grows with the text, and faster
+# with the numbers that come in and go out. With backend="native" there is no limit.
+_MOST_WORK = 1000
+_MOST_INPUTS = 150
+_MOST_SECONDS = 20.0
 
-_Structure = Any  # "number", ("array", shape), ("tuple" | "list", parts), ("dict", keys, parts)
+# "number", ("array", shape), (type of a tuple or list, parts), (dict, keys, parts)
+_Structure = Any
 
 
 class Minimum(NamedTuple):
@@ -33,59 +43,117 @@ class Minimum(NamedTuple):
     converged: bool
 
 
-# ---- arguments: nested tuples, dicts and lists of numbers and arrays, as one flat vector ------------
+# ---- structures: nested tuples, dicts and lists of numbers and arrays, as one flat vector -----------
 
 
-def _flatten(argument: Any, numbers: list[Any]) -> _Structure:
-    """Append the numbers of an argument as flat arrays; return what it looked like."""
-    if type(argument) is float or (
-        isinstance(argument, (int, float, np.generic)) and np.ndim(argument) == 0
-    ):
-        numbers.append((float(argument),))
-        return "number"
-    if isinstance(argument, tuple):
-        return "tuple", tuple(_flatten(each, numbers) for each in argument)
-    if isinstance(argument, dict):
-        return "dict", tuple(argument), tuple(_flatten(x, numbers) for x in argument.values())
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, float)) or (isinstance(x, np.generic) and x.dtype.kind in "fiub")
+
+
+def _numbers_in(argument: Any) -> np.ndarray | None:
+    """Return the numbers of an argument that is a number or an array; None if it has parts."""
+    if _is_number(argument):
+        return np.array(float(argument))
+    if isinstance(argument, (tuple, dict)):
+        return None
     if isinstance(argument, list) and any(
         isinstance(x, (tuple, dict, np.ndarray)) for x in argument
     ):
-        return "list", tuple(_flatten(each, numbers) for each in argument)
+        return None
     try:
-        array = np.asarray(argument, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(
-            "a compiled function takes numbers, arrays, and tuples, lists or dicts of them, "
-            f"not {type(argument).__name__}"
-        ) from None
-    numbers.append(array.ravel())
-    return "array", array.shape
+        array = np.asarray(argument)
+    except ValueError:  # rows of different lengths
+        array = np.empty((), dtype=object)
+    if array.dtype.kind in "fiub":
+        return array.astype(float, copy=False)
+    if isinstance(argument, list):
+        return None
+    raise TypeError(
+        "a compiled function takes numbers, arrays, and tuples, lists or dicts of them, "
+        f"not {type(argument).__name__}"
+    )
 
 
-def _build(
-    structure: _Structure, take: Callable[[int], Any], number: Callable[[Any], Any] = lambda x: x
-) -> Any:
-    """Return what looks like the structure; take(n) gives the next n things as an array."""
+def _values_in(result: Any) -> np.ndarray | None:
+    """Return the Values of a result that is a Value, a number, a View or an array, likewise."""
+    if isinstance(result, (tuple, list, dict)):
+        return None
+    if isinstance(result, View):
+        values = np.empty(result.size, dtype=object)
+        values[:] = list(result.reshape(result.size))
+        return values.reshape(result.shape)
+    array = np.empty((), dtype=object)
+    array[()] = result
+    things = result if isinstance(result, np.ndarray) else array
+    values = np.empty(things.shape, dtype=object)
+    for place in np.ndindex(things.shape):
+        values[place] = _output(things[place])
+    return values
+
+
+def _output(result: Any) -> Value:
+    if isinstance(result, Value):
+        return result
+    if _is_number(result):
+        return Value(float(result))  # depends on nothing
+    raise TypeError(f"the function must return Values or numbers, not {type(result).__name__}")
+
+
+def _flatten(
+    thing: Any, flat: list[Any], leaf: Callable[[Any], np.ndarray | None] = _numbers_in
+) -> _Structure:
+    """Append what leaf() finds in it, as flat arrays; return what it looked like."""
+    array = leaf(thing)
+    if array is not None:
+        flat.append(array.ravel())
+        return ("array", array.shape) if array.ndim else "number"
+    if isinstance(thing, dict):
+        return dict, tuple(thing), tuple(_flatten(x, flat, leaf) for x in thing.values())
+    return type(thing), tuple(_flatten(x, flat, leaf) for x in thing)
+
+
+def _flatten_result(result: Any, flat: list[Any]) -> _Structure:
+    """Do the same with what a function returned; equal parts side by side are one array."""
+
+    def joined(structure: _Structure) -> _Structure:
+        if structure == "number" or structure[0] == "array":
+            return structure
+        parts = tuple(map(joined, structure[-1]))
+        shapes = {part if part == "number" else part[1] for part in parts}
+        arrays = all(part == "number" or part[0] == "array" for part in parts)
+        if structure[0] in {tuple, list} and arrays and len(shapes) <= 1:
+            shape = shapes.pop() if shapes else ()
+            return "array", (len(parts), *(() if shape == "number" else shape))
+        return (*structure[:-1], parts)
+
+    return joined(_flatten(result, flat, _values_in))
+
+
+def _build(structure: _Structure, leaf: Callable[[tuple[int, ...] | None], Any]) -> Any:
+    """Return what looks like the structure; leaf(shape) gives the next array, leaf(None) a number."""
     if structure == "number":
-        return number(take(1)[0])
+        return leaf(None)
     if structure[0] == "array":
-        shape = structure[1]
-        return take(int(np.prod(shape))).reshape(shape)
-    parts = [_build(part, take, number) for part in structure[-1]]
-    if structure[0] == "dict":
+        return leaf(structure[1])
+    parts = [_build(part, leaf) for part in structure[-1]]
+    if structure[0] is dict:
         return dict(zip(structure[1], parts))
-    return tuple(parts) if structure[0] == "tuple" else parts
+    kind = structure[0]
+    return kind(*parts) if hasattr(kind, "_fields") else kind(parts)
 
 
-def _taker(things: np.ndarray) -> Callable[[int], Any]:
+def _pieces(things: np.ndarray) -> Callable[[tuple[int, ...] | None], Any]:
+    """Return a function that hands out things in shapes, one after the other."""
     place = 0
 
-    def take(n: int) -> Any:
+    def piece(shape: tuple[int, ...] | None) -> Any:
         nonlocal place
-        place += n
-        return things[place - n : place]
+        start, place = place, place + math.prod(shape or ())
+        if shape is not None:
+            return things[start:place].reshape(shape + things.shape[1:])
+        return things[start].item() if things.dtype == float and things.ndim == 1 else things[start]
 
-    return take
+    return piece
 
 
 def _names(structure: _Structure, name: str) -> Iterator[str]:
@@ -96,24 +164,45 @@ def _names(structure: _Structure, name: str) -> Iterator[str]:
         for place in np.ndindex(structure[1]):
             yield f"{name}[{', '.join(map(str, place))}]"
     else:
-        keys = structure[1] if structure[0] == "dict" else range(len(structure[1]))
+        keys = structure[1] if structure[0] is dict else range(len(structure[1]))
         for key, part in zip(keys, structure[-1]):
             yield from _names(part, f"{name}[{key!r}]")
+
+
+class _Recorded(NamedTuple):
+    function: Any
+    output: _Structure
 
 
 class _Recordings:
     """What was recorded for arguments of one structure: one function, or one per way it can branch."""
 
-    def __init__(self, structure: tuple[_Structure, ...]) -> None:
+    def __init__(self, structure: tuple[_Structure, ...], keywords: tuple[str, ...]) -> None:
         self.structure = structure
-        self.functions: list[Any] = []
-        self.output_shape: tuple[int, ...] | None = None  # None: one Value
+        self.keywords = keywords  #: of the last arguments
+        self.all: list[_Recorded] = []
+
+    @property
+    def takes_vector(self) -> bool:
+        """Whether the argument is a single vector."""
+        first = self.structure[0]
+        return len(self.structure) == 1 and first[0] == "array" and len(first[1]) == 1
 
     def like_arguments(self, flat: np.ndarray) -> Any:
         """Shape a flat vector like the arguments; a single one stands for itself."""
-        take = _taker(flat)
-        parts = [_build(part, take, float) for part in self.structure]
+        piece = _pieces(flat)
+        parts = [_build(part, piece) for part in self.structure]
         return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def rows_like_arguments(self, rows: np.ndarray, shape: tuple[int, ...] | None) -> Any:
+        """Shape the derivatives of an output of this shape, which are rows."""
+        first = self.structure[0]
+        if len(self.structure) == 1 and (first == "number" or first[0] == "array"):
+            inner = () if first == "number" else first[1]
+            array = rows.reshape((shape or ()) + inner)
+            return array if array.ndim else array.item()
+        parts = [self.like_arguments(row) for row in rows.reshape(-1, rows.shape[-1])]
+        return parts[0] if shape is None else parts
 
 
 class Compiled:
@@ -126,11 +215,16 @@ class Compiled:
             raise ValueError("native code has one way to go; with dynamic=True use 'replay'")
         if not callable(f):
             raise TypeError(f"compile takes a function, not {type(f).__name__}")
+        functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
         self.backend = backend
         self.dynamic = dynamic
-        self._recordings: dict[tuple[_Structure, ...], _Recordings] = {}
-        self._last: _Recordings | None = None
+        self._signature: inspect.Signature | None = None
+        with contextlib.suppress(TypeError, ValueError):  # of which there is none
+            self._signature = inspect.signature(f)
+        self._recordings: dict[Any, _Recordings] = {}
+        self._last: _Recorded | None = None
+        self._attribute: str | None = None
         #: value_and_grad(*arguments, out=None): the value and the gradient by all arguments, which has
         #: their structure. With out, an array of the shape of the single argument, it is written there.
         self.value_and_grad = _compile.Fast(self._value_and_grad)
@@ -138,104 +232,142 @@ class Compiled:
     def __repr__(self) -> str:
         return f"compile({getattr(self.__wrapped__, '__name__', self.__wrapped__)!s})"
 
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Compiled:
+        """Return the method of an instance, compiled for it alone."""
+        if instance is None or not hasattr(self.__wrapped__, "__get__"):
+            return self
+        bound = Compiled(self.__wrapped__.__get__(instance, owner), self.backend, self.dynamic)
+        if self._attribute is not None and hasattr(instance, "__dict__"):
+            vars(instance)[self._attribute] = bound  # found before this one from now on
+        return bound
+
     # ---- recording ----------------------------------------------------------------------------------
 
-    def _prepare(self, arguments: tuple[Any, ...]) -> tuple[_Recordings, np.ndarray]:
-        if not arguments:
-            raise TypeError("a function of no arguments has no gradient")
-        if len(arguments) == 1 and type(x := arguments[0]) is np.ndarray and x.dtype == float:
+    def _prepare(
+        self, arguments: tuple[Any, ...], keywords: dict[str, Any] | None = None
+    ) -> tuple[_Recordings, np.ndarray]:
+        if keywords and self._signature is not None:
+            bound = self._signature.bind(*arguments, **keywords)
+            arguments, keywords = bound.args, bound.kwargs
+        x = arguments[0] if len(arguments) == 1 and not keywords else None
+        if type(x) is np.ndarray and x.dtype == float and x.size:
             return self._recordings_for((("array", x.shape),)), np.ascontiguousarray(x).ravel()
         numbers: list[Any] = []
-        structure = tuple(_flatten(argument, numbers) for argument in arguments)
-        flat = np.concatenate(numbers) if len(numbers) > 1 else np.asarray(numbers[0], dtype=float)
-        return self._recordings_for(structure), np.ascontiguousarray(flat)
+        everything = (*arguments, *(keywords or {}).values())
+        structure = tuple(_flatten(argument, numbers) for argument in everything)
+        flat = np.concatenate(numbers) if numbers else np.empty(0)
+        if not flat.size:
+            raise TypeError("a function of no arguments, or of no numbers, has no gradient")
+        return self._recordings_for(structure, tuple(keywords or ())), flat
 
-    def _recordings_for(self, structure: tuple[_Structure, ...]) -> _Recordings:
-        recordings = self._recordings.get(structure)
+    def _recordings_for(
+        self, structure: tuple[_Structure, ...], keywords: tuple[str, ...] = ()
+    ) -> _Recordings:
+        recordings = self._recordings.get((structure, keywords))
         if recordings is None:
-            recordings = self._recordings[structure] = _Recordings(structure)
-        self._last = recordings
+            recordings = _Recordings(structure, keywords)
+            self._recordings[structure, keywords] = recordings
         return recordings
 
-    def _record(self, recordings: _Recordings, flat: np.ndarray) -> Any:
+    def _record(self, recordings: _Recordings, flat: np.ndarray) -> _Recorded:
         """Call the function with Values and keep what it did."""
         tape = current_tape()
         if tape.dtype != "float64":
             tape = Tape()
-        with tape.scope(), _compile.Tracing(tape, self.dynamic) as tracing:
+        with tape.scope():
             leaves = np.empty(len(flat), dtype=object)
             leaves[:] = [Value(x) for x in flat.tolist()]
-            for leaf, name in zip(leaves, self._input_names(recordings.structure)):
+            for leaf, name in zip(leaves, self._input_names(recordings)):
                 leaf.name = name
-            take = _taker(leaves)
-            result = self.__wrapped__(*(_build(part, take) for part in recordings.structure))
-            outputs = np.asarray(result, dtype=object)
-            recordings.output_shape = outputs.shape if outputs.ndim else None
-            roots = [_output(each) for each in outputs.ravel().tolist()]
+            with _compile.Tracing(tape, leaves.tolist(), self.dynamic) as tracing:
+                piece = _pieces(leaves)
+                arguments = [_build(part, piece) for part in recordings.structure]
+                split = len(arguments) - len(recordings.keywords)
+                keywords = dict(zip(recordings.keywords, arguments[split:]))
+                result = self.__wrapped__(*arguments[:split], **keywords)
+            values: list[Any] = []
+            output = _flatten_result(result, values)
+            roots = np.concatenate(values).tolist() if values else []
             if not roots:
                 raise TypeError("the function returned nothing to compute")
-            function = _compile.Function(tracing, leaves.tolist(), roots)
-        self._make_native(function)
-        recordings.functions.insert(0, function)
-        self._attach(recordings, function)
-        return function
+            function = _compile.Function(tracing, roots)
+        return self._keep(recordings, _Recorded(function, output))
 
-    def _input_names(self, structure: tuple[_Structure, ...]) -> Iterator[str]:
-        try:
-            names = list(inspect.signature(self.__wrapped__).parameters)
-        except (TypeError, ValueError):
-            names = []
-        for k, part in enumerate(structure):
-            yield from _names(part, names[k] if k < len(names) else f"x{k}")
+    def _keep(self, recordings: _Recordings, recorded: _Recorded) -> _Recorded:
+        self._make_native(recorded.function)
+        recordings.all.insert(0, recorded)
+        self._attach(recordings, recorded)
+        return recorded
 
-    def _attach(self, recordings: _Recordings, function: Any) -> None:
+    def _input_names(self, recordings: _Recordings) -> Iterator[str]:
+        names = list(self._signature.parameters) if self._signature is not None else []
+        split = len(recordings.structure) - len(recordings.keywords)
+        names = [names[k] if k < len(names) else f"x{k}" for k in range(split)]
+        for name, part in zip((*names, *recordings.keywords), recordings.structure):
+            yield from _names(part, name)
+
+    def _attach(self, recordings: _Recordings, recorded: _Recorded) -> None:
         """Let value_and_grad take the short way where the argument is one vector."""
-        structure = recordings.structure
-        if len(structure) == 1 and structure[0][0] == "array" and len(structure[0][1]) == 1:
-            self.value_and_grad.attach(function if recordings.output_shape is None else None)
+        if recordings.takes_vector:
+            self.value_and_grad.attach(recorded.function if recorded.output == "number" else None)
 
     def _make_native(self, function: Any) -> None:
         if self.backend == "replay" or self.dynamic:
             return
         must = self.backend == "native"
-        if function.outputs != 1:
-            if must:
-                raise ValueError("native code is for functions that return one Value")
-            return
-        if not must and function.operations > _MOST_NATIVE:
-            return
-        if not must and _native.compiler() is None:
-            _warn_once()
+        traffic = function.inputs * function.outputs
+        is_large = function.work * function.outputs > _MOST_WORK or traffic > _MOST_INPUTS
+        if not must and (is_large or function.has_blocks):
             return
         try:
-            library = _native.load(function.source("f"))
-        except (_native.CompilerError, ValueError):
+            library = _native.load(function.source("f"), None if must else _MOST_SECONDS)
+        except _native.CompilerError as error:
             if must:
                 raise
+            _warn_once(str(error))
             return
-        addresses = [
-            ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-            for name in ("f_value", "f", "f_batch")
-        ]
-        function.use_native(*addresses, library)
+        names = ("f_value", "f", "f_batch") if function.outputs == 1 else ("f_values", "f_jacobian")
+        addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+        function.use_native(addresses, library)
 
-    def _run(self, recordings: _Recordings, flat: np.ndarray, method: str, *more: Any) -> Any:
-        """Call a method of the recorded function that goes this way; record if there is none."""
-        for function in recordings.functions:
-            answer = getattr(function, method)(flat, *more)
+    def _run(
+        self,
+        recordings: _Recordings,
+        flat: np.ndarray,
+        method: str,
+        *more: Any,
+        single: bool = False,
+    ) -> tuple[Any, _Recorded]:
+        """Call a method of the recorded function that goes this way; record if there is none.
+
+        With single, the function must return one Value.
+        """
+        for known in [*recordings.all, None]:
+            recorded = known or self._record(recordings, flat)
+            if single and recorded.output != "number":
+                if recorded.function.values(flat) is None:
+                    continue
+                raise ValueError(
+                    f"the function returns {_described(recorded.output)}; "
+                    "a gradient is of one Value, use jacobian()"
+                )
+            answer = getattr(recorded.function, method)(flat, *more)
             if answer is not None:
-                return answer
-        return getattr(self._record(recordings, flat), method)(flat, *more)
+                break
+        self._last = recorded
+        return answer, recorded
 
     def _arguments(self, x: Any) -> tuple[Any, ...]:
         """Return the arguments that one object stands for: a tuple of them if there are several."""
         return tuple(x) if self._takes_several() and isinstance(x, (tuple, list)) else (x,)
 
     def _takes_several(self) -> bool:
-        try:
-            parameters = inspect.signature(self.__wrapped__).parameters.values()
-        except (TypeError, ValueError):
+        if self._signature is None:
             return False
+        parameters = self._signature.parameters.values()
         if any(p.kind is p.VAR_POSITIONAL for p in parameters):
             return True
         wanted = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
@@ -243,20 +375,20 @@ class Compiled:
 
     # ---- running ------------------------------------------------------------------------------------
 
-    def __call__(self, *arguments: Any) -> Any:
-        """Return the value: a float, or an array if the function returns several Values."""
-        recordings, flat = self._prepare(arguments)
-        values = self._run(recordings, flat, "values")
-        if recordings.output_shape is None:
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Return the value: a float, or arrays where the function returns several Values."""
+        recordings, flat = self._prepare(arguments, keywords)
+        values, recorded = self._run(recordings, flat, "values")
+        if recorded.output == "number":
             return float(values[0])
-        return values.reshape(recordings.output_shape)
+        return _build(recorded.output, _pieces(values))
 
-    def _value_and_grad(self, *arguments: Any, out: Any = None) -> tuple[float, Any]:
-        recordings, flat = self._prepare(arguments)
-        self._demand_single(recordings, flat)
-        value, gradient = self._run(recordings, flat, "value_and_grad")
-        if recordings.functions:
-            self._attach(recordings, recordings.functions[0])
+    def _value_and_grad(
+        self, *arguments: Any, out: Any = None, **keywords: Any
+    ) -> tuple[float, Any]:
+        recordings, flat = self._prepare(arguments, keywords)
+        (value, gradient), recorded = self._run(recordings, flat, "value_and_grad", single=True)
+        self._attach(recordings, recorded)
         like = recordings.like_arguments(gradient)
         if out is None:
             return value, like
@@ -269,37 +401,23 @@ class Compiled:
         out[...] = like
         return value, out
 
-    def _demand_single(self, recordings: _Recordings, flat: np.ndarray) -> None:
-        if not recordings.functions:
-            self._record(recordings, flat)
-        if recordings.output_shape is not None:
-            raise ValueError(
-                f"the function returns Values of shape {recordings.output_shape}; "
-                "a gradient is of one Value, use jacobian()"
-            )
-
-    def jacobian(self, *arguments: Any) -> Any:
+    def jacobian(self, *arguments: Any, **keywords: Any) -> Any:
         """Return the derivatives of all that the function returns: its shape, then that of x."""
-        recordings, flat = self._prepare(arguments)
-        _, rows = self._run(recordings, flat, "jacobian")
-        parts = [recordings.like_arguments(row) for row in rows]
-        if len(recordings.structure) != 1 or isinstance(parts[0], (tuple, dict, list)):
-            return parts if recordings.output_shape is not None else parts[0]
-        return np.array(parts).reshape((recordings.output_shape or ()) + np.shape(parts[0]))
+        recordings, flat = self._prepare(arguments, keywords)
+        (_, rows), recorded = self._run(recordings, flat, "jacobian")
+        piece = _pieces(rows)
+        return _build(
+            recorded.output, lambda shape: recordings.rows_like_arguments(piece(shape), shape)
+        )
 
     def bind(self, x: np.ndarray, out: np.ndarray) -> Callable[[], None]:
         """Return run(): each call reads x and writes the value and then the gradient into out.
 
         x is a contiguous float64 vector, out one that is longer by one: out[0] is the value.
         """
-        recordings, flat = self._prepare((x,))
-        self._demand_single(recordings, flat)
-        self._run(recordings, flat, "value_and_grad")
-        for function in recordings.functions:
-            if function.value_and_grad(flat) is not None:
-                bound: Callable[[], None] = _compile.bind(function, x, out)
-                return bound
-        raise AssertionError("unreachable")
+        _, recorded = self._run(*self._prepare((x,)), "value_and_grad", single=True)
+        bound: Callable[[], None] = _compile.bind(recorded.function, x, out)
+        return bound
 
     def batch(
         self, x: Any, threads: int = 1, out: tuple[np.ndarray, np.ndarray] | None = None
@@ -313,7 +431,7 @@ class Compiled:
         if rows.ndim != 2:
             raise ValueError(f"batch takes an array of shape (n, d), not {rows.shape}")
         n, d = rows.shape
-        if threads < 1:
+        if operator.index(threads) < 1:
             raise ValueError(f"threads is at least 1, not {threads}")
         values, gradients = (np.empty(n), np.empty((n, d))) if out is None else out
         for array, shape in ((values, (n,)), (gradients, (n, d))):
@@ -324,40 +442,34 @@ class Compiled:
         if n == 0:
             return values, gradients
         recordings = self._recordings_of_rows(d)
-        self._demand_single(recordings, rows[0])
         start = 0
         while start < n:
-            self._run(recordings, rows[start], "values")  # so that one of them goes this way
-            for function in recordings.functions:
-                rest = slice(start, None)
-                done = function.batch(rows[rest], values[rest], gradients[rest], threads)
-                if done != 0:
-                    start += done
-                    break
+            _, recorded = self._run(recordings, rows[start], "values", single=True)
+            rest = slice(start, None)
+            start += recorded.function.batch(rows[rest], values[rest], gradients[rest], threads)
         return values, gradients
 
     def _recordings_of_rows(self, d: int) -> _Recordings:
-        """Find out what arguments a row of d numbers stands for."""
-        last = self._last
-        if last is not None and last.functions and last.functions[0].inputs == d:
-            return last
-        structure = ("number",) * d if self._takes_several() else (("array", (d,)),)
-        return self._recordings_for(structure)
+        """Find out what arguments a row of d numbers stands for: one vector, else what is known."""
+        vector = ((("array", (d,)),), ())
+        if vector in self._recordings:
+            return self._recordings[vector]
+        for recordings in self._recordings.values():
+            if recordings.all and recordings.all[0].function.inputs == d:
+                return recordings
+        return self._recordings_for(("number",) * d if self._takes_several() else vector[0])
 
     def jvp(self, x: Any, v: Any) -> tuple[Any, Any]:
         """Return the value and its derivative along v; x and v are tuples if there are arguments."""
         recordings, flat, direction = self._point_and_direction(x, v)
-        pairs = self._run(recordings, flat, "jvp", direction)
-        if recordings.output_shape is None:
-            return float(pairs[0, 0]), float(pairs[0, 1])
-        shape = recordings.output_shape
-        return pairs[:, 0].reshape(shape), pairs[:, 1].reshape(shape)
+        pairs, recorded = self._run(recordings, flat, "jvp", direction)
+        values, slopes = (_build(recorded.output, _pieces(column)) for column in pairs.T)
+        return values, slopes
 
     def hvp(self, x: Any, v: Any) -> tuple[float, Any]:
         """Return the value and the product of the Hessian with v."""
         recordings, flat, direction = self._point_and_direction(x, v)
-        self._demand_single(recordings, flat)
-        value, product = self._run(recordings, flat, "hvp", direction)
+        (value, product), _ = self._run(recordings, flat, "hvp", direction, single=True)
         return value, recordings.like_arguments(product)
 
     def _point_and_direction(self, x: Any, v: Any) -> tuple[_Recordings, np.ndarray, np.ndarray]:
@@ -384,65 +496,78 @@ class Compiled:
         method is "gd", "momentum", "adam" (with lr) or "lbfgs", which finds its steps itself and keeps
         `memory` of them. It ends after so many steps, or when no derivative is larger than tolerance.
         """
-        if steps < 0:
-            raise ValueError(f"steps can't be negative: {steps}")
+        if operator.index(steps) < 0 or operator.index(memory) < 0:
+            raise ValueError(f"steps and memory can't be negative: {steps}, {memory}")
         recordings, flat = self._prepare(self._arguments(x))
-        self._demand_single(recordings, flat)
-        self._run(recordings, flat, "values")
+        _, recorded = self._run(recordings, flat, "values", single=True)
         options = (method, steps, lr, momentum, tolerance, memory)
-        for function in recordings.functions:
-            answer = function.minimize(flat, *options)
-            if answer is not None:
-                return Minimum(recordings.like_arguments(answer[0]), *answer[1:])
+        answer = recorded.function.minimize(flat, *options)
+        if answer is not None:
+            return Minimum(recordings.like_arguments(answer[0]), *answer[1:])
         raise ValueError(
             "the function branches differently on the way to the minimum: minimize it with "
             "scipy.optimize.minimize(c.value_and_grad, x, jac=True), which records as it goes"
         )
 
-    # ---- looking ------------------------------------------------------------------------------------
+    # ---- looking and keeping ------------------------------------------------------------------------
 
-    def _any_function(self, arguments: tuple[Any, ...]) -> Any:
+    def _function(self, arguments: tuple[Any, ...]) -> Any:
+        """Return the recorded function that goes the way of these arguments, or that ran last."""
         if arguments:
-            recordings, flat = self._prepare(arguments)
-            if not recordings.functions:
-                self._record(recordings, flat)
-        if self._last is None or not self._last.functions:
+            self._run(*self._prepare(arguments), "values")
+        if self._last is None:
             raise ValueError("nothing is recorded yet: call it, or give arguments here")
-        return self._last.functions[0]
+        return self._last.function
 
     def source(self, *arguments: Any, name: str = "f") -> str:
         """Return what was recorded last, or for these arguments, as C that includes only <math.h>."""
-        if not name.isidentifier() or not name.isascii():
+        if not name.isidentifier() or not name.isascii() or _TAKEN.fullmatch(name):
             raise ValueError(f"a function in C can't be called {name!r}")
-        text: str = self._any_function(arguments).source(name)
+        text: str = self._function(arguments).source(name)
         return text
 
     def dot(self, *arguments: Any) -> str:
         """Return what was recorded last, or for these arguments, as a graph in the DOT language."""
-        text: str = self._any_function(arguments).dot()
+        text: str = self._function(arguments).dot()
         return text
 
+    def save(self, path: str | PathLike[str] | BinaryIO, *arguments: Any) -> None:
+        """Write what was recorded last, or for these arguments, as a graph; see load_compiled."""
+        tape, marks = self._function(arguments).graph()
+        tape.save_graph(path, marks=marks)
 
-def _output(result: Any) -> Value:
-    if isinstance(result, Value):
-        return result
-    if isinstance(result, (int, float, np.generic)):
-        return Value(float(result))  # depends on nothing
-    raise TypeError(f"the function must return Values or numbers, not {type(result).__name__}")
+
+# Names that C or the emitted text itself uses.
+_TAKEN = re.compile(
+    "auto|break|case|char|const|continue|default|do|double|else|enum|extern|float|for|goto|if|inline|"
+    "int|long|main|register|restrict|return|short|signed|sizeof|static|struct|switch|typedef|union|"
+    "unsigned|void|volatile|while|NAN|INFINITY|HUGE_VAL[FL]?|[xnikt]|xs|gs|values|gradients?|"
+    "(a?(cos|sin|tan)h?|atan2|exp2?|expm1|frexp|ilogb|ldexp|log|log10|log1p|log2|logb|modf|scalbl?n|"
+    "cbrt|fabs|hypot|pow|sqrt|erfc?|[lt]gamma|gamma|ceil|floor|nearbyint|l?l?rint|l?l?round|trunc|"
+    "fmod|remainder|remquo|copysign|nan|nextafter|nexttoward|fdim|fmax|fmin|fma|[jy][01n])[fl]?|"
+    "fpclassify|signbit|is(finite|inf|nan|normal|greater|greaterequal|less|lessequal|lessgreater|"
+    "unordered)"
+)
+
+
+def _described(output: _Structure) -> str:
+    if output != "number" and output[0] == "array":
+        return f"Values of shape {output[1]}"
+    return f"a {output[0].__name__} of Values"
 
 
 _warned = False
 
 
-def _warn_once() -> None:
+def _warn_once(reason: str) -> None:
     global _warned
     if not _warned:
         _warned = True
         warnings.warn(
-            "burtorch.compile: there is no C compiler ($CC, cc, gcc, clang), so functions are "
-            "replayed; backend='replay' says that this is meant",
+            f"burtorch.compile: {reason.splitlines()[0]}: functions are replayed; "
+            "backend='replay' says that this is meant",
             RuntimeWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
 
 
@@ -456,8 +581,9 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     dynamic=True, where f is recorded again for each way it goes.
 
     backend "native" writes C, compiles it with the system's compiler and keeps it in a cache;
-    "replay" walks over the recording; "auto" takes the first where it can and where compiling does not
-    take long.
+    "replay" walks over the recording. "auto" compiles where that takes about a second: small functions
+    of single Values, without operations on views, which have no C text, and without dynamic=True. The
+    call that records waits for the compiler; if that fails, a warning says so once.
 
     >>> c = compile(lambda x: x[0] * x[1], backend="replay")
     >>> c([3.0, 4.0])
@@ -466,3 +592,28 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     (12.0, array([4., 3.]))
     """
     return Compiled(f, backend, dynamic)
+
+
+def load_compiled(path: str | PathLike[str] | BinaryIO | bytes, backend: str = "auto") -> Compiled:
+    """Return a function that Compiled.save wrote, as a function of one vector of all its numbers.
+
+    If it has several outputs, they are a vector, too.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> compile(lambda a, b: a * b, backend="replay").save(file, 3.0, 4.0)
+    >>> load_compiled(file.getvalue(), backend="replay").value_and_grad([5.0, 6.0])
+    (30.0, array([6., 5.]))
+    """
+    tape, marks = load_graph(path, marks=True)
+    function = _compile.Function(tape, marks)
+    n = function.inputs
+
+    def stored(x: Any) -> Any:
+        raise TypeError(f"this function was stored: it takes one vector of {n} numbers")
+
+    compiled = Compiled(stored, backend, dynamic=False)
+    output = "number" if function.outputs == 1 else ("array", (function.outputs,))
+    vector = compiled._recordings_for((("array", (n,)),))
+    compiled._last = compiled._keep(vector, _Recorded(function, output))
+    return compiled
