@@ -144,7 +144,6 @@ template <class Bool> constexpr Bool refuseBranch() {
   return Bool();
 }
 
-
 template <class X>
 concept PlainNumber = std::is_arithmetic_v<X>;
 
@@ -641,8 +640,9 @@ template <class X> using ElementOf = std::remove_cvref_t<decltype(std::declval<X
 // What the elements of x are: the scalar that a program then runs over.
 template <class X> struct ScalarIn {
   using type = ElementOf<const X>;
-  static_assert(!std::integral<type>, "a Program runs over floating-point numbers or other scalars: "
-                                      "integers have no derivatives");
+  static_assert(!std::integral<type>,
+                "a Program runs over floating-point numbers or other scalars: "
+                "integers have no derivatives");
 };
 
 // How many elements X is known to have, or dynamic_extent, which is more than anybody needs.
