@@ -193,11 +193,10 @@ TEST_CASE("emit: names that C would not take") {
   Tape<double> tape;
   const V a(tape, 1.0);
   const R recording({a}, sin(a));
-  for (const char* name : {"", "2f", "a b", "f;", "f\xc3\xa9", "int", "class", "sin", "sinf", "fmaxl",
-                           "NAN", "x", "gradient", "t1", "main"})
-    CHECK_MESSAGE(errorOf([&] { emit(recording, {.name = name}); }).kind() ==
-                      ErrorKind::badArgument,
-                  name);
+  for (const char* name : {"", "2f", "a b", "f;", "f\xc3\xa9", "int", "class", "sin", "sinf",
+                           "fmaxl", "NAN", "x", "gradient", "t1", "main"})
+    CHECK_MESSAGE(
+        errorOf([&] { emit(recording, {.name = name}); }).kind() == ErrorKind::badArgument, name);
   for (const char* name : {"f", "_f", "loss2", "t", "t1a", "sinus", "half", "model"})
     CHECK_MESSAGE(!emit(recording, {.name = name}).empty(), name);
 }

@@ -215,7 +215,9 @@ TEST_CASE("program: conditions are joined and negated") {
       const bool inside = a > 0.0 && b > 0.0, product = inside || !(a < 5.0);
       const bool second = b < -1.0 || a == b;
       const auto g = P::gradient(std::array{a, b});
-      const auto same = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+      const auto same = [](double x, double y) {
+        return x == y || (std::isnan(x) && std::isnan(y));
+      };
       CHECK(same(g[0], product ? b : second ? 0.0 : 1.0));
       CHECK(same(g[1], product ? a : second ? 1.0 : 0.0));
       CHECK(same(P::value(std::array{a, b}), product ? a * b : second ? b : a));

@@ -391,19 +391,23 @@ private:
 // also end in f and l), what the functions call their own.
 inline constexpr std::string_view takenNames =
     " alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const"
-    " constexpr const_cast continue decltype default delete do double dynamic_cast else enum explicit"
-    " export extern false float for friend goto if inline int long mutable namespace new noexcept not"
+    " constexpr const_cast continue decltype default delete do double dynamic_cast else enum "
+    "explicit"
+    " export extern false float for friend goto if inline int long mutable namespace new noexcept "
+    "not"
     " not_eq nullptr operator or or_eq private protected public register reinterpret_cast restrict"
     " return short signed sizeof static static_assert static_cast struct switch template this"
     " thread_local throw true try typedef typeid typename typeof union unsigned using virtual void"
     " volatile wchar_t while xor xor_eq _Bool _Complex _Imaginary main"
-    " NAN INFINITY HUGE_VAL fpclassify isfinite isinf isnan isnormal signbit isgreater isgreaterequal"
+    " NAN INFINITY HUGE_VAL fpclassify isfinite isinf isnan isnormal signbit isgreater "
+    "isgreaterequal"
     " isless islessequal islessgreater isunordered float_t double_t j0 j1 jn y0 y1 yn gamma signgam"
     " x y n i k xs gs values gradient gradients rows ";
 inline constexpr std::string_view mathFunctions =
     " acos asin atan atan2 cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 frexp ilogb"
     " ldexp log log10 log1p log2 logb modf scalbn scalbln cbrt fabs hypot pow sqrt erf erfc lgamma"
-    " tgamma ceil floor nearbyint rint lrint llrint round lround llround trunc fmod remainder remquo"
+    " tgamma ceil floor nearbyint rint lrint llrint round lround llround trunc fmod remainder "
+    "remquo"
     " copysign nan nextafter nexttoward fdim fmax fmin fma ";
 
 inline bool isFreeIdentifier(std::string_view name) {

@@ -45,9 +45,10 @@
 #include <utility>
 #include <vector>
 
-// The most instructions a Program may have. Compilers need memory and time in proportion.
+// The most instructions a Program may have. Compilers need memory and time in proportion: some seconds and some
+// hundred megabytes per thousand.
 #ifndef BURTORCH_PROGRAM_LIMIT
-#define BURTORCH_PROGRAM_LIMIT 10000
+#define BURTORCH_PROGRAM_LIMIT 4000
 #endif
 
 BURTORCH_BEGIN_NAMESPACE
@@ -96,6 +97,10 @@ struct Condition {
 
 enum class Mistake : std::uint8_t { none, tooLong, differentLengths };
 
+// Not constexpr: a call ends the recording, with its name in the compiler's message.
+inline void aSymbolWasUsedBeforeItWasGivenAValue() {}
+inline void thisProgramIsFarBeyond_BURTORCH_PROGRAM_LIMIT() {}
+
 struct Recorder {
   std::size_t inputs;
   std::vector<Instruction> code{};
@@ -103,13 +108,19 @@ struct Recorder {
   std::vector<double> constants{};
   std::vector<Condition> conditions{};
   Mistake mistake = Mistake::none;
+  std::size_t dropped = 0;
 
-  // What is too long is not recorded to its end: it could take a compiler minutes to say so.
+  // What is too long is not recorded to its end: it could take a compiler minutes to say so, or more steps
+  // than it is willing to take.
   constexpr bool isFull() const { return code.size() == BURTORCH_PROGRAM_LIMIT; }
 
   constexpr std::uint32_t add(const Instruction& instruction) {
-    if (isFull()) mistake = Mistake::tooLong;
-    else code.push_back(instruction);
+    if (isFull()) {
+      mistake = Mistake::tooLong;
+      if (++dropped == BURTORCH_PROGRAM_LIMIT) thisProgramIsFarBeyond_BURTORCH_PROGRAM_LIMIT();
+    } else {
+      code.push_back(instruction);
+    }
     return static_cast<std::uint32_t>(inputs + code.size() - 1);
   }
   constexpr std::uint32_t constant(double number) {
@@ -132,9 +143,6 @@ template <class Bool> constexpr Bool refuseBranch() {
                 "branch on them. Use select(condition, ifTrue, ifFalse).");
   return Bool();
 }
-
-// Not constexpr: a call ends the compilation, with this name in the message.
-inline void aSymbolWasUsedBeforeItWasGivenAValue() {}
 
 template <class X>
 concept PlainNumber = std::is_arithmetic_v<X>;
@@ -632,8 +640,9 @@ template <class X> using ElementOf = std::remove_cvref_t<decltype(std::declval<X
 // What the elements of x are: the scalar that a program then runs over.
 template <class X> struct ScalarIn {
   using type = ElementOf<const X>;
-  static_assert(!std::integral<type>, "a Program runs over floating-point numbers or other scalars: "
-                                      "integers have no derivatives");
+  static_assert(!std::integral<type>,
+                "a Program runs over floating-point numbers or other scalars: "
+                "integers have no derivatives");
 };
 
 // How many elements X is known to have, or dynamic_extent, which is more than anybody needs.

@@ -1,0 +1,20 @@
+// expect: an array that has too few elements
+// cpp_tests/must_not_compile/program_too_short_output.cpp — nor is a gradient written beyond its array
+// SPDX-License-Identifier: MIT
+#include <burtorch/program.hpp>
+
+#include <array>
+#include <cstddef>
+
+int main() {
+  using namespace burtorch;
+#ifdef BURTORCH_THE_ERROR
+  using P = Program<[](auto a, auto b) { return a * b; }, 2>;
+  double gradient[1];
+  return P::valueAndGradient(std::array{3.0, 4.0}, gradient) == 12.0 ? 0 : 1;
+#else
+  using P = Program<[](auto a, auto b) { return a * b; }, 2>;
+  double gradient[2];
+  return P::valueAndGradient(std::array{3.0, 4.0}, gradient) == 12.0 ? 0 : 1;
+#endif
+}
