@@ -7,6 +7,7 @@
 //   Fast    value_and_grad(x, out=None) for the array that the function was recorded for; everything
 //           else goes to the Python method that it was given
 //   Bound   run(): reads x, writes value and gradient into out
+#include "lock.hpp"
 #include "register.hpp"
 #include "value.hpp"
 
@@ -491,7 +492,7 @@ std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
     ends[k] = f.batch(from, n * k / threads, n * (k + 1) / threads, v, g);
   };
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     std::vector<std::thread> helpers;
     for (std::size_t k = 1; k < threads; ++k) helpers.emplace_back(part, k);
     part(0);
@@ -528,7 +529,7 @@ py::object minimize(Function& f, const Array& x0, const std::string& method, std
   bool branched = false;
   bt::optim::Minimum<double> m{};
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     auto asked = clock::now();
     const auto objective = [&](const double* p, double* g) {
       double value = std::numeric_limits<double>::quiet_NaN();
@@ -541,7 +542,7 @@ py::object minimize(Function& f, const Array& x0, const std::string& method, std
       const auto now = clock::now();
       if (now - asked < std::chrono::milliseconds(20)) return true;
       asked = now;
-      const py::gil_scoped_acquire acquire;
+      const Relocked locked;
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
       return true;
     });

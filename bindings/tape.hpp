@@ -16,6 +16,7 @@
 #include <burtorch/burtorch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -56,6 +57,7 @@ public:
   AnyTape(const AnyTape&) = delete;
   AnyTape& operator=(const AnyTape&) = delete;
 
+  // All live Values together count as one reference.
   void retain() { ++references_; }
   void release() {
     if (--references_ == 0) delete this;
@@ -75,7 +77,7 @@ protected:
   std::size_t threshold_ = 0; // the size from which an append takes the slow path
 
 private:
-  long references_ = 0;
+  std::atomic<long> references_ = 0; // a thread that ends leaves its tapes without the lock
 };
 
 // Counts a reference to a tape; also pybind11's holder.
@@ -105,7 +107,8 @@ private:
 
 class TapeIsBusy : public std::runtime_error {
 public:
-  TapeIsBusy() : std::runtime_error("this tape is in use by a long call of another thread") {}
+  explicit TapeIsBusy(const char* what = "this tape is in use by a long call of another thread")
+      : std::runtime_error(what) {}
 };
 
 template <class T> class TapeOf final : public AnyTape {

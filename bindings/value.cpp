@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "value.hpp"
 
+#include "lock.hpp"
 #include "others.hpp"
 #include "register.hpp"
 #include "scalars.hpp"
@@ -154,7 +155,7 @@ void deallocate(PyObject* self) {
       const auto v = value->as<T>();
       if (v.isAlive()) t.removeValue(v.sysGetRawNodeIndex());
     });
-    value->tape->release();
+    if (value->tape->live.empty()) value->tape->release();
   }
   if (freeCount < maxFree) freeValues[freeCount++] = value;
   else PyObject_Free(self);
@@ -175,14 +176,14 @@ template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>:
   value->slot = static_cast<std::uint32_t>(tape.live.size());
   value->set(v);
   try {
-    tape.live.push_back(value);
     tape.addValue(v.sysGetRawNodeIndex());
+    tape.live.push_back(value);
   } catch (...) {
     Py_DECREF(value);
     throw;
   }
   value->tape = &tape;
-  tape.retain();
+  if (value->slot == 0) tape.retain();
   return reinterpret_cast<PyObject*>(value);
 }
 
@@ -586,9 +587,6 @@ PyObject* safeRepresent(PyObject* self) {
 
 // ---- methods --------------------------------------------------------------------------------------
 
-// Sweeps of more records than this give up the interpreter's lock and listen for Ctrl-C.
-constexpr std::size_t longSweep = std::size_t{1} << 17;
-
 PyObject* backwardOf(PyObject* self, PyObject*) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
     if (t.busy) throw TapeIsBusy();
@@ -602,13 +600,9 @@ PyObject* backwardOf(PyObject* self, PyObject*) {
     const typename TapeOf<T>::Busy busy(t);
     bool finished = false;
     {
-      const pybind11::gil_scoped_release unlocked;
-      const auto stop = [] {
-        const pybind11::gil_scoped_acquire locked;
-        return PyErr_CheckSignals() != 0;
-      };
-      if constexpr (isOther<T>) finished = Others<T>::backward(v, stop, longSweep);
-      else finished = bt::backwardUntil(v, stop, longSweep);
+      const Unlocked unlocked;
+      if constexpr (isOther<T>) finished = Others<T>::backward(v, isInterrupted, longSweep);
+      else finished = bt::backwardUntil(v, isInterrupted, longSweep);
     }
     if (!finished) return nullptr;
     Py_RETURN_NONE;

@@ -19,7 +19,7 @@ namespace burtorch_python {
 
 // A tape, a node, and the place in the tape's list of live Values: 48 bytes.
 struct PyValue {
-  PyObject_HEAD AnyTape* tape;     // counted
+  PyObject_HEAD AnyTape* tape;     // which lives as long as any of its Values
   alignas(8) std::byte handle[16]; // a bt::Value of the tape's dtype
   std::uint32_t slot;
 
