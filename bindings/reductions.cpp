@@ -1,5 +1,6 @@
 // bindings/reductions.cpp — the functions of the table that take sequences of Values
 // SPDX-License-Identifier: MIT
+#include "help.hpp"
 #include "lock.hpp"
 #include "others.hpp"
 #include "value.hpp"
@@ -134,12 +135,14 @@ std::vector<PyMethodDef>& reductions() {
     };
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), erased(reduction<bt::op::Name>), METH_FASTCALL,         \
-               "Of any number of Values, given as one sequence or one by one."});
+               help(snakeCase(#function), "(*values)",                                             \
+                    "of any number of Values, given as one sequence or one by one.")});
     BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), erased(product<bt::op::Name>), METH_FASTCALL,           \
-               "Of two sequences of Values."});
+               help(snakeCase(#function), bt::op::Name::hasBias ? "(x, y, bias, /)" : "(x, y, /)", \
+                    "of two sequences of Values.")});
     BURTORCH_PRODUCTS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
     f.push_back({nullptr, nullptr, 0, nullptr});

@@ -1,5 +1,6 @@
 // bindings/tape.cpp — burtorch.Tape, marks and scopes, views, the current tape, scratch storage
 // SPDX-License-Identifier: MIT
+#include "anomaly.hpp"
 #include "lock.hpp"
 #include "mark.hpp"
 #include "others.hpp"
@@ -218,6 +219,7 @@ void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
   const auto* const value = reinterpret_cast<PyValue*>(root.ptr());
   visit(*value->tape, [&]<class T>(TapeOf<T>& t) {
     demandIdle(t);
+    demandFinite(t);
     const ScratchInUse inUse(scratch);
     auto &order = scratch.order, &leaves = scratch.leaves, &stack = scratch.stack;
     const auto v = value->as<T>();
@@ -291,7 +293,8 @@ void registerTape(py::module_& module) {
           "scope", [](AnyTape& any) { return std::make_unique<Scope>(any); },
           "with tape.scope(): what is recorded inside is forgotten at the end. Until then nothing\n"
           "is, as with mark().")
-      .def("collect", onTape([](auto& t) { t.collect(); }), "Compact to what live Values reach.")
+      .def("collect", onTape([](auto& t) { demandFinite(t), t.collect(); }),
+           "Compact to what live Values reach.")
       .def("zero_grad", onTape([](auto& t) { t.tape.zeroGrad(); }), "Set all gradients to 0.");
 
   module.def(

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -72,6 +73,7 @@ public:
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
   Trace* trace = nullptr;
+  std::optional<std::size_t> watchedFrom; // records that detect_anomaly() has not looked at yet
 
 protected:
   std::size_t threshold_ = 0; // the size from which an append takes the slow path
@@ -147,6 +149,7 @@ public:
   }
   // Nodes were rewound: their Values, if any, are stale and count no more.
   void forgetValuesFrom(std::size_t node) {
+    if (watchedFrom) watchedFrom = std::min(*watchedFrom, tape.records().size());
     if (node < valuesOfNode.size())
       std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(node), valuesOfNode.end(), 0);
   }

@@ -46,6 +46,9 @@ inline PyObject* positive(PyObject* x) {
 // A new Python Value for a node.
 template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>::Value& v);
 
+// A new exception of the module, with these base classes: one, or a tuple.
+PyObject* newException(PyObject* module, const char* name, const char* doc, PyObject* bases);
+
 // Adds the type, its exceptions, and the functions of the operation table to the module.
 void addValue(PyObject* module);
 

@@ -17,6 +17,7 @@
 // Not included, because they take longer to compile than all of the above:
 //   scalar/types.hpp      nodes that hold halves, quads, lanes, duals
 //   scalar/loss_scale.hpp training with halves
+//   anomaly.hpp           which operation first made a NaN or an infinity
 //   derivatives.hpp       jvp, hvp, Jacobian, Hessian of functions
 //   replay.hpp            recorded functions, run again on new inputs
 //   emit.hpp              recorded functions as C
