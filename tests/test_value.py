@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import math
 import operator
 import os
@@ -387,3 +388,14 @@ def test_args_made_on_the_way_are_kept_while_held_and_forgotten_after() -> None:
         fresh = x * 5  # on the node that the stale one named
         outer = fresh.exp()
         assert outer.args[0] is fresh is not stale
+
+
+@pytest.mark.parametrize("name", [*UNARY, "gelu", "atan2", "clamp", "reduce_sum", "inner_product"])
+def test_help_says_what_is_computed(name: str) -> None:
+    function = getattr(bt, name)
+    assert "; of " in function.__doc__
+    assert not function.__doc__.startswith("of ")
+    assert str(inspect.signature(function)) == (
+        {"clamp": "(x, lo, hi, /)", "reduce_sum": "(*values)"}.get(name)
+        or ("(x, /)" if hasattr(bt.Value, name) else "(x, y, /)")
+    )
