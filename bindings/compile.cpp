@@ -7,6 +7,7 @@
 //   Fast    value_and_grad(x, out=None) for the array that the function was recorded for; everything
 //           else goes to the Python method that it was given
 //   Bound   run(): reads x, writes value and gradient into out
+#include "lock.hpp"
 #include "mark.hpp"
 #include "register.hpp"
 #include "value.hpp"
@@ -212,7 +213,7 @@ public:
       if (!duals_) duals_ = recording_->workspace<Dual>();
       return second(*duals_, x, v, valueAndSlope, product);
     }
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     auto w = recording_->workspace<Dual>();
     return second(w, x, v, valueAndSlope, product);
   }
@@ -283,7 +284,7 @@ private:
   template <class F> bool run(const F& f) {
     if (!isLong_) [[likely]]
       return f(workspace_);
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     Loan loan(*this);
     return f(loan.space);
   }
@@ -598,7 +599,7 @@ public:
     const auto now = clock::now();
     if (now - asked_ < std::chrono::milliseconds(20)) return;
     asked_ = now;
-    const py::gil_scoped_acquire acquire;
+    const Relocked locked;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
 
@@ -645,7 +646,7 @@ std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
     }
   };
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     std::vector<std::thread> helpers;
     try {
       for (std::size_t k = 1; k < threads; ++k) helpers.emplace_back(work, k);
@@ -683,7 +684,7 @@ py::object minimize(Function& f, const Array& x0, const std::string& method, std
   bool branched = false;
   bt::optim::Minimum<double> m{};
   {
-    const py::gil_scoped_release release;
+    const Unlocked unlocked;
     Function::Loan loan(f);
     Interrupts interrupts;
     const auto objective = [&](const double* p, double* g) {

@@ -7,6 +7,7 @@
 // Nothing is forced to be inlined in this file: it would take minutes for code that waits for disks.
 #define BURTORCH_INSTRUMENTED 1
 #include "io.hpp"
+#include "lock.hpp"
 #include "mark.hpp"
 #include "register.hpp"
 #include "value.hpp"
@@ -105,7 +106,7 @@ template <class T, class Work> auto run(TapeOf<T>& t, std::size_t bytes, const W
   constexpr std::size_t longWork = std::size_t{1} << 20;
   if (bytes < longWork) return work();
   const typename TapeOf<T>::Busy busy(t);
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return work();
 }
 
@@ -239,7 +240,7 @@ void replaceFile(const py::object& to, const std::vector<py::object>& parts, boo
   std::vector<bt::Bytes> all;
   for (const auto& part : parts) all.push_back(buffers.emplace_back(part).bytes());
   withFile(to, [&](const Path& path) {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     bt::writeFile(path, std::span<const bt::Bytes>(all),
                   durable ? bt::Writing::durable : bt::Writing::atomic);
   });

@@ -4,6 +4,7 @@
 // The classes are private, one per model and dtype; burtorch.nn.CharMLP and GPT choose one. The
 // parameters' memory never moves (Oracle::reserve), so views of it stay what they are; they keep
 // the model alive.
+#include "lock.hpp"
 #include "register.hpp"
 
 #include <burtorch/nn/generate.hpp>
@@ -53,7 +54,7 @@ public:
     const auto now = Clock::now();
     if (now - last_ < std::chrono::milliseconds(50)) return;
     last_ = now;
-    const py::gil_scoped_acquire lock;
+    const Relocked locked;
     if (PyErr_CheckSignals() != 0) throw py::error_already_set();
   }
 
@@ -206,7 +207,7 @@ private:
     } const busy(isBusy_);
     Interruptible interruptible;
     between = std::ref(interruptible);
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return work();
   }
 

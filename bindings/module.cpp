@@ -18,8 +18,11 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
       burtorch_python::translateException();
     }
   });
+  // What functions and classes say they are of, now and when they are pickled: never this build.
+  module.attr("__name__") = "burtorch";
   burtorch_python::addValue(module.ptr());
   burtorch_python::registerTape(module);
+  burtorch_python::registerAnomaly(module);
   burtorch_python::registerView(module);
   auto models = module.def_submodule("_models", "What burtorch.nn.CharMLP and GPT choose from.");
   burtorch_python::registerModels(models);

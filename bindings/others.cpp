@@ -5,6 +5,8 @@
 #define BURTORCH_INSTRUMENTED 1
 #include "others.hpp"
 
+#include <burtorch/anomaly.hpp>
+
 namespace burtorch_python {
 
 namespace {
@@ -54,6 +56,10 @@ template <class T> auto Others<T>::meanAndMeanSquares(const Values& x) -> std::p
 
 template <class T> bool Others<T>::backward(const V& root, bool (*stop)(), std::size_t every) {
   return bt::backwardUntil(root, stop, every);
+}
+
+template <class T> std::size_t Others<T>::backwardWatched(const V& root) {
+  return bt::backwardWatched(root);
 }
 
 template <class T>

@@ -27,6 +27,7 @@ template <class T> struct Others {
   static std::pair<V, V> meanAndMeanSquares(const Values& x);
 
   static bool backward(const V& root, bool (*stop)(), std::size_t every);
+  static std::size_t backwardWatched(const V& root);
   static void backwardWithScratch(const V& root, Indices& order, Indices& leaves, Indices& stack,
                                   bool reuse);
 };

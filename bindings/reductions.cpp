@@ -1,5 +1,7 @@
 // bindings/reductions.cpp — the functions of the table that take sequences of Values
 // SPDX-License-Identifier: MIT
+#include "help.hpp"
+#include "lock.hpp"
 #include "others.hpp"
 #include "value.hpp"
 
@@ -56,6 +58,14 @@ private:
   PyObject* fast_;
 };
 
+// append(), which makes a node or two of so many operands. For a long one room is made under the lock:
+// meanwhile others may read what stands on the tape.
+template <class T, class Append>
+auto appended(TapeOf<T>& t, std::size_t operands, const Append& append) {
+  if (operands >= longSweep) t.tape.makeRoomFor(t.tape.used() + bt::Extent{2, 2, 0, operands});
+  return unlockedIfLong(t, operands, append);
+}
+
 // f(tape) on the tape of the operands, or on the current one if there are none.
 template <class F> PyObject* onTapeOf(AnyTape* tape, const F& f) {
   return guarded([&] {
@@ -72,7 +82,8 @@ PyObject* reduce(bt::Op op, PyObject* const* args, Py_ssize_t count) {
   AnyTape* tape = nullptr;
   if (!x.check(tape)) return nullptr;
   return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
-    return newValue(t, Others<T>::apply(op, x.template values<T>()));
+    const auto values = x.template values<T>();
+    return newValue(t, appended(t, values.size(), [&] { return Others<T>::apply(op, values); }));
   });
 }
 
@@ -84,8 +95,10 @@ PyObject* multiply(bt::Op op, PyObject* xs, PyObject* ys, PyObject* bias) {
     return nullptr;
   return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
     const auto xv = x.template values<T>(), yv = y.template values<T>();
-    return newValue(t, bias == nullptr ? Others<T>::apply(op, xv, yv)
-                                       : Others<T>::apply(op, xv, yv, asValue(bias)->as<T>()));
+    return newValue(t, appended(t, xv.size() + yv.size() + 1, [&] {
+                      return bias == nullptr ? Others<T>::apply(op, xv, yv)
+                                             : Others<T>::apply(op, xv, yv, asValue(bias)->as<T>());
+                    }));
   });
 }
 
@@ -103,7 +116,9 @@ PyObject* meanAndMeanSquares(PyObject*, PyObject* const* args, Py_ssize_t count)
   AnyTape* tape = nullptr;
   if (!x.check(tape)) return nullptr;
   return onTapeOf(tape, [&]<class T>(TapeOf<T>& t) {
-    const auto [mean, meanSquares] = Others<T>::meanAndMeanSquares(x.template values<T>());
+    const auto values = x.template values<T>();
+    const auto [mean, meanSquares] =
+        appended(t, 2 * values.size(), [&] { return Others<T>::meanAndMeanSquares(values); });
     PyObject* const first = newValue(t, mean);
     PyObject* const second = newValue(t, meanSquares);
     return Py_BuildValue("NN", first, second);
@@ -120,12 +135,14 @@ std::vector<PyMethodDef>& reductions() {
     };
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), erased(reduction<bt::op::Name>), METH_FASTCALL,         \
-               "Of any number of Values, given as one sequence or one by one."});
+               help(snakeCase(#function), "(*values)",                                             \
+                    "of any number of Values, given as one sequence or one by one.")});
     BURTORCH_REDUCTIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), erased(product<bt::op::Name>), METH_FASTCALL,           \
-               "Of two sequences of Values."});
+               help(snakeCase(#function), bt::op::Name::hasBias ? "(x, y, bias, /)" : "(x, y, /)", \
+                    "of two sequences of Values.")});
     BURTORCH_PRODUCTS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
     f.push_back({nullptr, nullptr, 0, nullptr});

@@ -11,6 +11,7 @@ PYBIND11_DECLARE_HOLDER_TYPE(T, burtorch_python::Ref<T>, true)
 namespace burtorch_python {
 
 void registerTape(pybind11::module_& module);
+void registerAnomaly(pybind11::module_& module);
 void registerView(pybind11::module_& module);
 void registerModels(pybind11::module_& module);
 void registerOptim(pybind11::module_& module);

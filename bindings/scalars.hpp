@@ -13,6 +13,7 @@
 #include <pybind11/numpy.h>
 
 #include <string>
+#include <string_view>
 
 namespace burtorch_python {
 
@@ -50,7 +51,8 @@ template <class T> bool fromPython(PyObject* object, const char* what, T& x) {
   namespace py = pybind11;
   double number = 0;
   if constexpr (isQuad<T>) { // with the digits that float has not
-    if (py::isinstance(object, py::module_::import("numpy").attr("longdouble"))) {
+    if (!PyFloat_CheckExact(object) &&
+        py::isinstance(object, py::module_::import("numpy").attr("longdouble"))) {
       x = static_cast<T>(*py::array_t<long double>::ensure(py::handle(object)).data());
       return true;
     }
@@ -61,7 +63,11 @@ template <class T> bool fromPython(PyObject* object, const char* what, T& x) {
   }
   if (PyErr_Occurred()) return false;
   if constexpr (numbersIn<T> != 1) {
-    if (!isValue(object) && PyObject_HasAttrString(object, "__len__") && !PyUnicode_Check(object)) {
+    const auto isOfNumbers = [](const py::array& array) {
+      return array && std::string_view("biuf").find(array.dtype().kind()) != std::string_view::npos;
+    };
+    if (!isValue(object) && PyObject_HasAttrString(object, "__len__") &&
+        isOfNumbers(py::array::ensure(py::handle(object)))) {
       using Number = typename NumberOf<T>::type;
       const auto array = py::array_t<Number, py::array::c_style | py::array::forcecast>::ensure(
           py::handle(object));

@@ -1,5 +1,7 @@
 // bindings/tape.cpp — burtorch.Tape, marks and scopes, views, the current tape, scratch storage
 // SPDX-License-Identifier: MIT
+#include "anomaly.hpp"
+#include "lock.hpp"
 #include "mark.hpp"
 #include "others.hpp"
 #include "register.hpp"
@@ -126,19 +128,22 @@ class Scope {
 public:
   explicit Scope(AnyTape& tape) : tape_(&tape) {}
   Ref<AnyTape> enter() {
-    mark_ = std::make_unique<Mark>(*tape_);
+    auto mark = std::make_unique<Mark>(*tape_);
     enterTape(*tape_);
+    marks_.push_back(std::move(mark));
     return tape_;
   }
   void exit() {
+    if (marks_.empty()) throw std::runtime_error("this scope was not entered");
     leaveTape(*tape_);
-    mark_->rewind(*tape_);
-    mark_.reset();
+    const auto mark = std::move(marks_.back());
+    marks_.pop_back();
+    mark->rewind(*tape_);
   }
 
 private:
   Ref<AnyTape> tape_;
-  std::unique_ptr<Mark> mark_;
+  std::vector<std::unique_ptr<Mark>> marks_; // it may be entered inside of itself
 };
 
 // A NumPy array over one of the tape's columns. It owns a share of the memory: it stays valid when the
@@ -188,6 +193,23 @@ struct Scratch {
     for (auto* list : {&order, &leaves, &stack}) list->reserve(static_cast<std::size_t>(capacity));
   }
   std::vector<std::uint32_t> order, leaves, stack;
+  bool busy = false; // a long call without the interpreter's lock writes to them
+};
+
+Scratch& demandIdle(Scratch& scratch) {
+  if (scratch.busy) throw TapeIsBusy("these lists are in use by a long call of another thread");
+  return scratch;
+}
+
+class ScratchInUse {
+public:
+  explicit ScratchInUse(Scratch& scratch) : scratch_(demandIdle(scratch)) { scratch_.busy = true; }
+  ~ScratchInUse() { scratch_.busy = false; }
+  ScratchInUse(const ScratchInUse&) = delete;
+  ScratchInUse& operator=(const ScratchInUse&) = delete;
+
+private:
+  Scratch& scratch_;
 };
 
 void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
@@ -197,13 +219,16 @@ void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
   const auto* const value = reinterpret_cast<PyValue*>(root.ptr());
   visit(*value->tape, [&]<class T>(TapeOf<T>& t) {
     demandIdle(t);
+    demandFinite(t);
+    const ScratchInUse inUse(scratch);
+    auto &order = scratch.order, &leaves = scratch.leaves, &stack = scratch.stack;
     const auto v = value->as<T>();
-    if constexpr (isOther<T>)
-      Others<T>::backwardWithScratch(v, scratch.order, scratch.leaves, scratch.stack, reuse);
-    else if (reuse)
-      bt::backwardWithScratchStorage<bt::Reuse::orderAndLeaves>(v, scratch.order, scratch.leaves,
-                                                                scratch.stack);
-    else bt::backwardWithScratchStorage(v, scratch.order, scratch.leaves, scratch.stack);
+    unlockedIfLong(t, t.tape.records().size(), [&] {
+      if constexpr (isOther<T>) Others<T>::backwardWithScratch(v, order, leaves, stack, reuse);
+      else if (reuse)
+        bt::backwardWithScratchStorage<bt::Reuse::orderAndLeaves>(v, order, leaves, stack);
+      else bt::backwardWithScratchStorage(v, order, leaves, stack);
+    });
   });
 }
 
@@ -219,10 +244,10 @@ void registerTape(py::module_& module) {
   py::class_<Scratch>(module, "Scratch", "Lists for backward_with_scratch_storage, allocated once.")
       .def(py::init<py::ssize_t>(), py::arg("capacity"))
       .def_property_readonly(
-          "order", [](const Scratch& s) { return s.order; },
+          "order", [](Scratch& s) { return demandIdle(s).order; },
           "Records visited last, newest first, as distances from the root's.")
       .def_property_readonly(
-          "leaves", [](const Scratch& s) { return s.leaves; },
+          "leaves", [](Scratch& s) { return demandIdle(s).leaves; },
           "Indices of the leaves the last root depends on.");
 
   tape.def(py::init(&makeTape), py::arg("dtype") = "float64", py::arg("capacity") = py::none(),
@@ -258,14 +283,18 @@ void registerTape(py::module_& module) {
       .def_property_readonly("grads", onTape([](auto& t) { return view(t.tape.grads()); }),
                              "All gradients as a NumPy array, without a copy.")
       .def(
-          "mark", [](AnyTape& any) { return std::make_unique<Mark>(any); }, "The present position.")
+          "mark", [](AnyTape& any) { return std::make_unique<Mark>(any); },
+          "The present position. While a Mark lives, the tape forgets nothing by itself: what no\n"
+          "Value names stays until rewind() or collect(), so keep one no longer than needed.")
       .def(
           "rewind", [](AnyTape& any, const Mark& mark) { mark.rewind(any); }, py::arg("mark"),
           "Forget everything recorded since the mark; Values made since raise from now on.")
       .def(
           "scope", [](AnyTape& any) { return std::make_unique<Scope>(any); },
-          "with tape.scope(): what is recorded inside is forgotten at the end.")
-      .def("collect", onTape([](auto& t) { t.collect(); }), "Compact to what live Values reach.")
+          "with tape.scope(): what is recorded inside is forgotten at the end. Until then nothing\n"
+          "is, as with mark().")
+      .def("collect", onTape([](auto& t) { demandFinite(t), t.collect(); }),
+           "Compact to what live Values reach.")
       .def("zero_grad", onTape([](auto& t) { t.tape.zeroGrad(); }), "Set all gradients to 0.");
 
   module.def(

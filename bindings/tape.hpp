@@ -16,8 +16,10 @@
 #include <burtorch/burtorch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -60,6 +62,7 @@ public:
   AnyTape(const AnyTape&) = delete;
   AnyTape& operator=(const AnyTape&) = delete;
 
+  // All live Values together count as one reference.
   void retain() { ++references_; }
   void release() {
     if (--references_ == 0) delete this;
@@ -74,12 +77,13 @@ public:
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
   Trace* trace = nullptr;
+  std::optional<std::size_t> watchedFrom; // records that detect_anomaly() has not looked at yet
 
 protected:
   std::size_t threshold_ = 0; // the size from which an append takes the slow path
 
 private:
-  long references_ = 0;
+  std::atomic<long> references_ = 0; // a thread that ends leaves its tapes without the lock
 };
 
 // Counts a reference to a tape; also pybind11's holder.
@@ -109,7 +113,8 @@ private:
 
 class TapeIsBusy : public std::runtime_error {
 public:
-  TapeIsBusy() : std::runtime_error("this tape is in use by a long call of another thread") {}
+  explicit TapeIsBusy(const char* what = "this tape is in use by a long call of another thread")
+      : std::runtime_error(what) {}
 };
 
 template <class T> class TapeOf final : public AnyTape {
@@ -148,6 +153,7 @@ public:
   }
   // Nodes were rewound: their Values, if any, are stale and count no more.
   void forgetValuesFrom(std::size_t node) {
+    if (watchedFrom) watchedFrom = std::min(*watchedFrom, tape.records().size());
     if (node < valuesOfNode.size())
       std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(node), valuesOfNode.end(), 0);
   }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "value.hpp"
 
+#include "anomaly.hpp"
+#include "help.hpp"
+#include "lock.hpp"
 #include "others.hpp"
 #include "register.hpp"
 #include "scalars.hpp"
@@ -9,6 +12,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cctype>
 #include <string>
 #include <vector>
@@ -19,12 +23,13 @@ namespace burtorch_python {
 
 namespace {
 
-PyObject* errorBase = nullptr;   // burtorch.Error
-PyObject* staleError = nullptr;  // burtorch.StaleHandleError
-PyObject* tapesError = nullptr;  // burtorch.TapeMismatchError
-PyObject* roomError = nullptr;   // burtorch.CapacityError
-PyObject* branchError = nullptr; // burtorch.BranchError
-PyObject* numpyScalar = nullptr; // numpy.generic
+PyObject* errorBase = nullptr;    // burtorch.Error
+PyObject* staleError = nullptr;   // burtorch.StaleHandleError
+PyObject* tapesError = nullptr;   // burtorch.TapeMismatchError
+PyObject* roomError = nullptr;    // burtorch.CapacityError
+PyObject* branchError = nullptr;  // burtorch.BranchError
+PyObject* numpyNumbers = nullptr; // numpy.floating, numpy.integer, numpy.bool_
+PyObject* numpyTime = nullptr;    // numpy.timedelta64, which NumPy counts among the integers
 
 PyObject* exceptionFor(bt::ErrorKind kind) {
   switch (kind) {
@@ -95,8 +100,8 @@ bool asNumber(PyObject* object, double& number) {
     number = PyFloat_AS_DOUBLE(object);
     return true;
   }
-  const int scalar = PyObject_IsInstance(object, numpyScalar);
-  if (scalar <= 0) return false;
+  if (PyObject_IsInstance(object, numpyNumbers) <= 0 || PyObject_IsInstance(object, numpyTime) != 0)
+    return false;
   number = PyFloat_AsDouble(object);
   return !(number == -1.0 && PyErr_Occurred());
 }
@@ -154,7 +159,7 @@ void deallocate(PyObject* self) {
       const auto v = value->as<T>();
       if (v.isAlive()) t.removeValue(v.sysGetRawNodeIndex());
     });
-    value->tape->release();
+    if (value->tape->live.empty()) value->tape->release();
   }
   if (freeCount < maxFree) freeValues[freeCount++] = value;
   else PyObject_Free(self);
@@ -175,14 +180,14 @@ template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>:
   value->slot = static_cast<std::uint32_t>(tape.live.size());
   value->set(v);
   try {
-    tape.live.push_back(value);
     tape.addValue(v.sysGetRawNodeIndex());
+    tape.live.push_back(value);
   } catch (...) {
     Py_DECREF(value);
     throw;
   }
   value->tape = &tape;
-  tape.retain();
+  if (value->slot == 0) tape.retain();
   return reinterpret_cast<PyObject*>(value);
 }
 
@@ -194,6 +199,19 @@ BURTORCH_DTYPES(BURTORCH_DTYPE)
 namespace {
 
 template <class T> T narrow(double x) { return static_cast<T>(x); }
+
+// A plain number beside a Value. Where a double is too short, the object is read again.
+struct Number {
+  PyObject* object;
+  double rounded = 0;
+};
+template <class T> T narrow(const Number& x) {
+  if constexpr (isQuad<T>) {
+    T exact;
+    if (!fromPython(x.object, "expected", exact)) throw pybind11::error_already_set();
+    return exact;
+  } else return narrow<T>(x.rounded);
+}
 
 // Value(data, name=None): a leaf on the current tape.
 PyObject* create(PyTypeObject*, PyObject* args, PyObject* keywords) {
@@ -291,18 +309,18 @@ struct TwoValues {
   }
 };
 struct ValueAndNumber {
-  template <class T, class F> static auto apply(TapeOf<T>&, F f, PyObject* x, double y) {
+  template <class T, class F> static auto apply(TapeOf<T>&, F f, PyObject* x, const Number& y) {
     return f(asValue(x)->as<T>(), narrow<T>(y));
   }
 };
 struct NumberAndValue {
-  template <class T, class F> static auto apply(TapeOf<T>&, F f, double x, PyObject* y) {
+  template <class T, class F> static auto apply(TapeOf<T>&, F f, const Number& x, PyObject* y) {
     return f(narrow<T>(x), asValue(y)->as<T>());
   }
 };
 struct ValueAndBounds {
   template <class T, class F>
-  static auto apply(TapeOf<T>&, F f, PyObject* x, double lo, double hi) {
+  static auto apply(TapeOf<T>&, F f, PyObject* x, const Number& lo, const Number& hi) {
     return f(asValue(x)->as<T>(), narrow<T>(lo), narrow<T>(hi));
   }
 };
@@ -318,8 +336,8 @@ template <class O> BURTORCH_NOINLINE PyObject* binary(PyObject* x, PyObject* y) 
       if (asValue(x)->tape != asValue(y)->tape) return differentTapes();
       return append<O, TwoValues>(*asValue(x)->tape, x, y);
     }
-    double number = 0;
-    if (!asNumber(isValue(x) ? y : x, number)) {
+    Number number{isValue(x) ? y : x};
+    if (!asNumber(number.object, number.rounded)) {
       if (PyErr_Occurred()) return nullptr;
       Py_RETURN_NOTIMPLEMENTED;
     }
@@ -586,12 +604,13 @@ PyObject* safeRepresent(PyObject* self) {
 
 // ---- methods --------------------------------------------------------------------------------------
 
-// Sweeps of more records than this give up the interpreter's lock and listen for Ctrl-C.
-constexpr std::size_t longSweep = std::size_t{1} << 17;
-
 PyObject* backwardOf(PyObject* self, PyObject*) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
     if (t.busy) throw TapeIsBusy();
+    if (t.watchedFrom) [[unlikely]] {
+      watchedBackward(t, v);
+      Py_RETURN_NONE;
+    }
     if (t.tape.records().size() < longSweep) {
       if constexpr (isOther<T>)
         Others<T>::backward(
@@ -602,13 +621,9 @@ PyObject* backwardOf(PyObject* self, PyObject*) {
     const typename TapeOf<T>::Busy busy(t);
     bool finished = false;
     {
-      const pybind11::gil_scoped_release unlocked;
-      const auto stop = [] {
-        const pybind11::gil_scoped_acquire locked;
-        return PyErr_CheckSignals() != 0;
-      };
-      if constexpr (isOther<T>) finished = Others<T>::backward(v, stop, longSweep);
-      else finished = bt::backwardUntil(v, stop, longSweep);
+      const Unlocked unlocked;
+      if constexpr (isOther<T>) finished = Others<T>::backward(v, isInterrupted, longSweep);
+      else finished = bt::backwardUntil(v, isInterrupted, longSweep);
     }
     if (!finished) return nullptr;
     Py_RETURN_NONE;
@@ -634,11 +649,18 @@ PyObject* deepCopy(PyObject* self, PyObject*) { return leafLike(self); }
 PyObject* reduceForPickle(PyObject* self, PyObject*) {
   PyObject* const data = getData(self, nullptr);
   PyObject* const name = data ? getName(self, nullptr) : nullptr;
+  PyObject* const grad = name ? getGrad(self, nullptr) : nullptr;
   PyObject* const reduced =
-      name ? Py_BuildValue("O(OO)", reinterpret_cast<PyObject*>(&valueType), data, name) : nullptr;
+      grad ? Py_BuildValue("O(OO)O", reinterpret_cast<PyObject*>(&valueType), data, name, grad)
+           : nullptr;
   Py_XDECREF(data);
   Py_XDECREF(name);
+  Py_XDECREF(grad);
   return reduced;
+}
+PyObject* restoreFromPickle(PyObject* self, PyObject* grad) {
+  if (setNumber<true>(self, grad, nullptr) != 0) return nullptr;
+  Py_RETURN_NONE;
 }
 
 PyObject* formatValue(PyObject* self, PyObject* specification) {
@@ -653,52 +675,117 @@ PyObject* formatValue(PyObject* self, PyObject* specification) {
 
 template <class O> PyObject* unaryMethod(PyObject* self, PyObject*) { return unary<O>(self); }
 
+// A function of the table on every element of NumPy arrays of Values, such as burtorch.grad hands to
+// its function; nullptr without an error set if no operand is one.
+PyObject* mapArray(PyObject* module, const char* function, PyObject* const* x, Py_ssize_t count) {
+  namespace py = pybind11;
+  return guarded([&]() -> PyObject* {
+    const auto isOfObjects = [](PyObject* object) {
+      return py::isinstance<py::array>(object) &&
+             py::reinterpret_borrow<py::array>(object).dtype().kind() == 'O';
+    };
+    if (std::none_of(x, x + count, isOfObjects)) return nullptr;
+    py::tuple operands(static_cast<std::size_t>(count));
+    for (Py_ssize_t i = 0; i < count; ++i) operands[static_cast<std::size_t>(i)] = py::handle(x[i]);
+    const py::object f = py::handle(module).attr(snakeCase(function).c_str());
+    const py::object mapped = py::module_::import("numpy").attr("frompyfunc")(f, count, 1);
+    return py::object(mapped(*operands)).release().ptr();
+  });
+}
+
+// An operation on what is neither a Value nor a number: Views, arrays of Values.
+template <class O> PyObject* mapAny(PyObject* module, PyObject* const* x, Py_ssize_t count) {
+  PyObject* view = nullptr;
+  if (count == 1) view = mapView(bt::op::Entry<O>::code, x[0]);
+  if (count == 2) view = mapView(bt::op::Entry<O>::code, x[0], x[1]);
+  if (view != nullptr || PyErr_Occurred()) return view;
+  return mapArray(module, bt::op::Entry<O>::name, x, count);
+}
+
 // burtorch.exp(x) and the like: of a Value, or of a plain number, which gives a plain number.
-template <class O> PyObject* unaryFunction(PyObject*, PyObject* x) {
+template <class O> PyObject* unaryFunction(PyObject* module, PyObject* x) {
   if (isValue(x)) return unary<O>(x);
   double plain = 0;
   if (asNumber(x, plain)) return PyFloat_FromDouble(O::forward(plain));
   if (PyErr_Occurred()) return nullptr;
-  PyObject* const view = mapView(bt::op::Entry<O>::code, x);
-  if (view != nullptr || PyErr_Occurred()) return view;
+  PyObject* const mapped = mapAny<O>(module, &x, 1);
+  if (mapped != nullptr || PyErr_Occurred()) return mapped;
   return typeError("expected a Value, a View or a number, not %.100s", x);
 }
 
-template <class O> PyObject* binaryFunction(PyObject*, PyObject* const* args, Py_ssize_t count) {
+template <class O>
+PyObject* binaryFunction(PyObject* module, PyObject* const* args, Py_ssize_t count) {
   if (!checkCount(count, 2)) return nullptr;
   if (!isValue(args[0]) && !isValue(args[1])) {
     double x = 0, y = 0;
     if (asNumber(args[0], x) && asNumber(args[1], y)) return PyFloat_FromDouble(O::forward(x, y));
     if (PyErr_Occurred()) return nullptr;
-    PyObject* const view = mapView(bt::op::Entry<O>::code, args[0], args[1]);
-    if (view != nullptr || PyErr_Occurred()) return view;
+    PyObject* const mapped = mapAny<O>(module, args, count);
+    if (mapped != nullptr || PyErr_Occurred()) return mapped;
     return typeError("expected Values or numbers, not %.100s",
                      asNumber(args[0], x) ? args[1] : args[0]);
   }
   PyObject* const z = binary<O>(args[0], args[1]);
   if (z != Py_NotImplemented) return z;
   Py_DECREF(z);
-  PyObject* const view = mapView(bt::op::Entry<O>::code, args[0], args[1]);
-  if (view != nullptr || PyErr_Occurred()) return view;
+  PyObject* const mapped = mapAny<O>(module, args, count);
+  if (mapped != nullptr || PyErr_Occurred()) return mapped;
   return typeError("expected Values or numbers, not %.100s", isValue(args[0]) ? args[1] : args[0]);
 }
 
-template <class O> PyObject* clippedFunction(PyObject*, PyObject* const* args, Py_ssize_t count) {
+template <class O>
+PyObject* clippedFunction(PyObject* module, PyObject* const* args, Py_ssize_t count) {
   if (!checkCount(count, 3)) return nullptr;
-  double lo = 0, hi = 0;
-  if (!asNumber(args[1], lo) || !asNumber(args[2], hi)) {
+  Number lo{args[1]}, hi{args[2]};
+  if (!asNumber(lo.object, lo.rounded) || !asNumber(hi.object, hi.rounded)) {
     if (PyErr_Occurred()) return nullptr;
     return typeError("expected numbers as bounds, not %.100s",
-                     asNumber(args[1], lo) ? args[2] : args[1]);
+                     asNumber(lo.object, lo.rounded) ? hi.object : lo.object);
   }
-  if (!isValue(args[0])) {
-    PyObject* const view = mapView(bt::op::Entry<O>::code, args[0], lo, hi);
-    if (view != nullptr || PyErr_Occurred()) return view;
-    return typeError("expected a Value or a View first, not %.100s", args[0]);
-  }
-  return guarded(
-      [&] { return append<O, ValueAndBounds>(*asValue(args[0])->tape, args[0], lo, hi); });
+  if (isValue(args[0]))
+    return guarded(
+        [&] { return append<O, ValueAndBounds>(*asValue(args[0])->tape, args[0], lo, hi); });
+  double x = 0;
+  if (asNumber(args[0], x)) return PyFloat_FromDouble(O::forward(x, lo.rounded, hi.rounded));
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* mapped = mapView(bt::op::Entry<O>::code, args[0], lo.rounded, hi.rounded);
+  if (mapped == nullptr && !PyErr_Occurred())
+    mapped = mapArray(module, bt::op::Entry<O>::name, args, count);
+  if (mapped != nullptr || PyErr_Occurred()) return mapped;
+  return typeError("expected a Value, a View or a number first, not %.100s", args[0]);
 }
+
+// ---- methods of two operands ----------------------------------------------------------------------
+
+template <class O> PyObject* binaryMethod(PyObject* x, PyObject* y) {
+  PyObject* const z = binary<O>(x, y);
+  if (z != Py_NotImplemented) return z;
+  Py_DECREF(z);
+  return typeError("expected a Value or a number, not %.100s", y);
+}
+
+// x += y, but for everyone who holds x: it moves to the new node. What was made of x before still
+// stands on the old one.
+template <class O> PyObject* inplaceMethod(PyObject* x, PyObject* y) {
+  PyObject* const z = binaryMethod<O>(x, y);
+  if (z == nullptr) return nullptr;
+  std::swap(asValue(x)->handle, asValue(z)->handle);
+  Py_DECREF(z);
+  return positive(x);
+}
+
+template <class O> PyObject* inplaceFunction(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  if (!checkCount(count, 2)) return nullptr;
+  if (!isValue(args[0])) return typeError("expected a Value first, not %.100s", args[0]);
+  return inplaceMethod<O>(args[0], args[1]);
+}
+
+// X(struct in namespace op, name in Python)
+#define BURTORCH_INPLACE_OPERATIONS(X)                                                             \
+  X(BinaryAdd, add_inplace)                                                                        \
+  X(BinarySub, sub_inplace)                                                                        \
+  X(BinaryMult, mult_inplace)                                                                      \
+  X(BinaryDiv, div_inplace)
 
 // ---- tables ---------------------------------------------------------------------------------------
 
@@ -710,12 +797,25 @@ std::vector<PyMethodDef>& methods() {
         {"__copy__", copySelf, METH_NOARGS, nullptr},
         {"__deepcopy__", deepCopy, METH_O, nullptr},
         {"__reduce__", reduceForPickle, METH_NOARGS, nullptr},
+        {"__setstate__", restoreFromPickle, METH_O, nullptr},
         {"__format__", formatValue, METH_O, nullptr},
         {"_repr_mimebundle_", erased(notebookDisplay), METH_VARARGS | METH_KEYWORDS, nullptr},
+        // What NumPy's functions of these names look for in the elements of an array.
+        {"arcsin", unaryMethod<bt::op::Asin>, METH_NOARGS, "The same as asin, for NumPy."},
+        {"arccos", unaryMethod<bt::op::Acos>, METH_NOARGS, "The same as acos, for NumPy."},
+        {"arctan", unaryMethod<bt::op::Atan>, METH_NOARGS, "The same as atan, for NumPy."},
+        {"arctan2", binaryMethod<bt::op::BinaryAtan2>, METH_O, "burtorch.atan2, for NumPy."},
+        {"hypot", binaryMethod<bt::op::BinaryHypot>, METH_O, "burtorch.hypot, for NumPy."},
     };
 #define BURTORCH_METHOD(Name, function)                                                            \
+  m.push_back({#function, inplaceMethod<bt::op::Name>, METH_O,                                     \
+               help(#function, "($self, y, /)",                                                    \
+                    "Move this Value to the result of the operation with y; returns it.")});
+    BURTORCH_INPLACE_OPERATIONS(BURTORCH_METHOD)
+#undef BURTORCH_METHOD
+#define BURTORCH_METHOD(Name, function)                                                            \
   m.push_back({keep(snakeCase(#function)), unaryMethod<bt::op::Name>, METH_NOARGS,                 \
-               "This operation on the Value."});
+               help(snakeCase(#function), "($self, /)", "x is this Value.")});
     BURTORCH_UNARY_OPERATIONS(BURTORCH_METHOD)
 #undef BURTORCH_METHOD
     m.push_back({nullptr, nullptr, 0, nullptr});
@@ -727,22 +827,32 @@ std::vector<PyMethodDef>& methods() {
 std::vector<PyMethodDef>& functions() {
   static std::vector<PyMethodDef> all = [] {
     std::vector<PyMethodDef> f{
-        {"logarithm", unaryFunction<bt::op::Log>, METH_O, "ln x; the same as log."},
+        {"logarithm", unaryFunction<bt::op::Log>, METH_O,
+         help("logarithm", "(x, /)", "ln x; the same as log.")},
     };
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), unaryFunction<bt::op::Name>, METH_O,                    \
-               "Of a Value, or of a number (which gives a number)."});
+               help(snakeCase(#function), "(x, /)",                                                \
+                    "of a Value, a View, an array of Values or a number.")});
     BURTORCH_UNARY_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), erased(binaryFunction<bt::op::Name>), METH_FASTCALL,    \
-               "Of two Values, or of a Value and a number."});
+               help(snakeCase(#function), "(x, y, /)",                                             \
+                    "of Values, Views, arrays of Values and numbers.")});
     BURTORCH_BINARY_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), erased(clippedFunction<bt::op::Name>), METH_FASTCALL,   \
-               "Of a Value or a View, between two numbers."});
+               help(snakeCase(#function), "(x, lo, hi, /)",                                        \
+                    "of a Value, a View, an array of Values or a number, between two numbers.")});
     BURTORCH_CLIPPED_OPERATIONS(BURTORCH_FUNCTION)
+#undef BURTORCH_FUNCTION
+#define BURTORCH_FUNCTION(Name, function)                                                          \
+  f.push_back({#function, erased(inplaceFunction<bt::op::Name>), METH_FASTCALL,                    \
+               help(#function, "(x, y, /)",                                                        \
+                    "Move x, a Value, to the result of the operation with y; returns x.")});
+    BURTORCH_INPLACE_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
     f.push_back({nullptr, nullptr, 0, nullptr});
     return f;
@@ -781,6 +891,8 @@ PyNumberMethods numberSlots = [] {
   return n;
 }();
 
+} // namespace
+
 PyObject* newException(PyObject* module, const char* name, const char* doc, PyObject* bases) {
   const std::string qualified = std::string("burtorch.") + name;
   PyObject* const exception = PyErr_NewExceptionWithDoc(qualified.c_str(), doc, bases, nullptr);
@@ -789,8 +901,6 @@ PyObject* newException(PyObject* module, const char* name, const char* doc, PyOb
     throw pybind11::error_already_set();
   return exception;
 }
-
-} // namespace
 
 PyTypeObject valueType = [] {
   PyTypeObject t{};
@@ -812,7 +922,11 @@ PyTypeObject valueType = [] {
 
 void addValue(PyObject* module) {
   namespace py = pybind11;
-  numpyScalar = py::module_::import("numpy").attr("generic").cast<py::object>().release().ptr();
+  const auto numpy = py::module_::import("numpy");
+  numpyNumbers = py::make_tuple(numpy.attr("floating"), numpy.attr("integer"), numpy.attr("bool_"))
+                     .release()
+                     .ptr();
+  numpyTime = py::object(numpy.attr("timedelta64")).release().ptr();
   errorBase = newException(module, "Error", "Misuse of a tape or a Value.", PyExc_RuntimeError);
   staleError =
       newException(module, "StaleHandleError", "The node of this Value was rewound.", errorBase);

@@ -19,7 +19,7 @@ namespace burtorch_python {
 
 // A tape, a node, and the place in the tape's list of live Values: 48 bytes.
 struct PyValue {
-  PyObject_HEAD AnyTape* tape;     // counted
+  PyObject_HEAD AnyTape* tape;     // which lives as long as any of its Values
   alignas(8) std::byte handle[16]; // a bt::Value of the tape's dtype
   std::uint32_t slot;
 
@@ -45,6 +45,9 @@ inline PyObject* positive(PyObject* x) {
 
 // A new Python Value for a node.
 template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>::Value& v);
+
+// A new exception of the module, with these base classes: one, or a tuple.
+PyObject* newException(PyObject* module, const char* name, const char* doc, PyObject* bases);
 
 // Adds the type, its exceptions, and the functions of the operation table to the module.
 void addValue(PyObject* module);

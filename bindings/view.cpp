@@ -376,8 +376,7 @@ py::object powerOf(const py::object& x, const py::object& y) {
 
 PyObject* mapView(bt::Op operation, PyObject* x) {
   return guarded([&]() -> PyObject* {
-    const py::object view = asView(x);
-    return isView(view) ? unary(operation, viewOf(view)).release().ptr() : nullptr;
+    return isView(x) ? unary(operation, viewOf(x)).release().ptr() : nullptr;
   });
 }
 PyObject* mapView(bt::Op operation, PyObject* x, PyObject* y) {

@@ -1,5 +1,6 @@
 // bindings/viz.cpp — the texts that burtorch.viz draws from
 // SPDX-License-Identifier: MIT
+#include "lock.hpp"
 #include "register.hpp"
 #include "value.hpp"
 
@@ -36,7 +37,7 @@ template <class T, class F> auto onIdleTape(TapeOf<T>& t, const F& f) {
   if (t.busy) throw TapeIsBusy();
   if (t.tape.size() < large) return f(t.tape);
   const typename TapeOf<T>::Busy busy(t);
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return f(t.tape);
 }
 

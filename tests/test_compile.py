@@ -33,7 +33,8 @@ UNARY = [
     for name in dir(bt.Value)
     if not name.startswith("_")
     and callable(getattr(bt, name, None))
-    and name not in {"backward", "grad"}
+    and not name.endswith("_inplace")
+    and name not in {"backward", "grad", "hypot"}
 ]
 BINARY = ["add", "sub", "mul", "mul_by_constant", "div", "mean", "add_squares", "mean_squares"]
 BINARY += ["negative_mean", "pow", "min", "max", "atan2", "hypot"]

@@ -64,6 +64,13 @@ def test_float128_keeps_what_a_double_loses() -> None:
             assert x.data != 1
             y = bt.Value(x.data)
             assert (y - 1.0).data == 2.0**-60
+        tenth = np.longdouble("0.1")
+        for made in (
+            bt.Value(1.0) * tenth,
+            tenth * bt.Value(1.0),
+            bt.clamp(bt.Value(9.0), 0, tenth),
+        ):
+            assert made.data == tenth
 
 
 @pytest.mark.parametrize("dtype", LANES)
@@ -90,6 +97,7 @@ def test_a_graph_of_lanes_computes_several_samples(dtype: str) -> None:
         assert x.grad.tolist() == list(range(lanes))
         copied = pickle.loads(pickle.dumps(x))
         assert (copied.data == x.data).all()
+        assert (copied.grad == x.grad).all()
         assert (copy.deepcopy(x).data == x.data).all()
         assert "array" in repr(x)
         assert all(arg.shape == (lanes,) for arg in (x * 2).args if not isinstance(arg, bt.Value))
@@ -106,6 +114,9 @@ def test_wrong_shapes_name_both() -> None:
             x.grad = np.zeros(4)
         with pytest.raises(TypeError, match="data is a number or an array of 8, not str"):
             x.data = "1"
+        for wrong in (["a"] * 8, ["1"] * 8, [None] * 8, [1j] * 8, [[1], [1, 2]]):
+            with pytest.raises(TypeError, match="takes a number or an array of 8, not list"):
+                bt.Value(wrong)
         assert (x.data == 1).all(), "nothing is lost on bad input"
     with pytest.raises(TypeError, match="takes a number, not list"):
         bt.Value([1.0])

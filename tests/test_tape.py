@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import burtorch as bt
@@ -73,6 +75,24 @@ def test_scopes_nest_and_forget() -> None:
             y.backward()
         assert len(tape) == 1
     assert x.grad == 2.0
+
+
+def test_a_scope_may_be_entered_inside_of_itself() -> None:
+    with bt.Tape() as tape:
+        scope = tape.scope()
+        x = bt.Value(3.0)
+        with scope:
+            y = x * 2
+            with scope:
+                z = y * 2
+            assert (len(tape), y.data) == (2, 6.0)
+            with pytest.raises(bt.StaleHandleError):
+                _ = z.data
+        assert len(tape) == 1
+        for never_entered in (scope, tape.scope()):
+            with pytest.raises(RuntimeError, match="this scope was not entered"):
+                never_entered.__exit__(None, None, None)
+        assert bt.current_tape() is tape
 
 
 def test_views_are_no_copies_and_stay_safe() -> None:
@@ -226,3 +246,86 @@ def test_a_long_sweep_gives_up_the_lock_and_heeds_interrupts() -> None:
         assert refused[0] == "this tape is in use by a long call of another thread"
         y.backward()  # nothing is left behind
         assert x.grad == 1.0
+
+
+def test_other_long_calls_give_up_the_lock_too() -> None:
+    with bt.Tape() as tape:
+        leaves = [bt.Value(1.0) for _ in range(400_000)]
+        y = leaves[0]
+        for x in leaves:
+            y = y + x
+        scratch = bt.Scratch(len(tape))
+        calls = {
+            "scratch": lambda: bt.backward_with_scratch_storage(y, scratch),
+            "sum": lambda: bt.reduce_sum(leaves),
+            "both": lambda: bt.reduce_mean_and_mean_squares(leaves),
+            "product": lambda: bt.inner_product(leaves, leaves[::-1]),
+        }
+
+        def disturb(done: threading.Event, refused: list[str]) -> None:
+            while not done.is_set():
+                try:
+                    tape.zero_grad()
+                except bt.Error as error:
+                    refused.append(f"{error}; {leaves[-1].data}")
+                    return
+
+        for name, call in calls.items():
+            refused: list[str] = []
+            done = threading.Event()
+            thread = threading.Thread(target=disturb, args=(done, refused))
+            thread.start()
+            for _ in range(200):
+                result = call()
+                if refused:
+                    break
+            done.set()
+            thread.join()
+            told = "this tape is in use by a long call of another thread; 1.0"
+            assert refused == [told], name
+            if name in {"sum", "product"}:
+                assert result.data == len(leaves)
+        tape.zero_grad()
+        bt.backward_with_scratch_storage(y, scratch)
+        assert (leaves[0].grad, leaves[-1].grad) == (2.0, 1.0)
+
+
+LONG_CALLS = {
+    "backward": """
+y = bt.Value(1.0)
+for _ in range(1_000_000): y = y + 1
+call = y.backward
+""",
+    "loss_and_grad": """
+import numpy as np
+model = bt.nn.GPT()
+x = np.zeros((64, 8), dtype=int)
+call = lambda: model.loss_and_grad(x, x)
+""",
+    "scratch": """
+y = bt.Value(1.0)
+for _ in range(1_000_000): y = y + 1
+scratch = bt.Scratch(1_000_001)
+call = lambda: bt.backward_with_scratch_storage(y, scratch)
+""",
+}
+
+
+@pytest.mark.parametrize("name", LONG_CALLS)
+def test_a_program_may_end_while_a_daemon_thread_is_in_a_long_call(name: str) -> None:
+    program = f"""
+import threading, time
+import burtorch as bt
+{LONG_CALLS[name]}
+begun = threading.Event()
+def work():
+    while True:
+        begun.set()
+        call()
+threading.Thread(target=work, daemon=True).start()
+begun.wait()
+time.sleep(0.002)
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import math
 import operator
 import os
@@ -128,6 +129,56 @@ def test_numpy_object_arrays() -> None:
     assert (a * b).sum().data == 11.0
     assert [v.data for v in np.exp(a)] == [math.exp(1), math.exp(2)]
     assert (np.float64(2) * a[0]).data == 2.0
+    half = np.array([bt.Value(0.5)])
+    for name in ("arcsin", "arccos", "arctan"):
+        assert getattr(np, name)(half)[0].data == pytest.approx(float(getattr(np, name)(0.5)))
+    assert [v.data for v in np.arctan2(a, b)] == [math.atan2(1, 3), math.atan2(2, 4)]
+    assert [v.data for v in np.hypot(b, a)] == [math.hypot(3, 1), math.hypot(4, 2)]
+
+
+def test_functions_of_object_arrays() -> None:
+    assert bt.grad(lambda x: bt.sqr(x).sum())([1.0, 2.0]).tolist() == [2.0, 4.0]
+    a = np.array([[bt.Value(1.0), 2.0], [bt.Value(3.0), bt.Value(-4.0)]])
+    assert [v if isinstance(v, float) else v.data for v in bt.relu(a).ravel()] == [1, 2, 3, 0]
+    assert bt.max(a, 2.5)[1, 1].data == 2.5
+    assert bt.mul(bt.Value(2.0), a)[1, 0].data == 6.0
+    assert bt.add(np.array([10.0, 20.0]), a)[0, 0].data == 11.0  # broadcast
+    assert bt.clamp(a, -1, 1)[1, 1].data == -1.0
+    assert bt.clamp(3, -1, 1) == 1.0
+
+
+@pytest.mark.parametrize("as_method", [False, True])
+@pytest.mark.parametrize(
+    ("name", "apply"),
+    [
+        ("add_inplace", operator.add),
+        ("sub_inplace", operator.sub),
+        ("mult_inplace", operator.mul),
+        ("div_inplace", operator.truediv),
+    ],
+)
+def test_in_place_operations_move_the_handle(name: str, apply: object, as_method: bool) -> None:
+    with bt.Tape() as tape:
+        x, y = bt.Value(3.0), bt.Value(2.0)
+        before = x * 5  # made of the old node
+        old = x.index
+        move = getattr(x, name) if as_method else lambda y: getattr(bt, name)(x, y)
+        assert move(y) is x
+        assert (x.data, x.index, len(tape)) == (apply(3.0, 2.0), 3, 4)
+        assert before.args[0].index == old
+        (x + before).backward()
+        assert before.args[0].grad == 5 + apply(1.0, 2.0) if "mul" in name or "div" in name else 6
+        move(2)
+        assert x.data == apply(apply(3.0, 2.0), 2)
+        with bt.Tape():
+            stranger = bt.Value(1.0)
+        state = (x.data, x.index, len(tape))
+        with pytest.raises(bt.TapeMismatchError):
+            move(stranger)
+        assert (x.data, x.index, len(tape)) == state
+        del before
+        tape.collect()
+        assert (x.data, len(tape)) == (state[0], 4)
 
 
 def test_copies() -> None:
@@ -139,7 +190,88 @@ def test_copies() -> None:
     assert (deep.data, deep.grad, deep.name, deep.op) == (3.0, 6.0, "x", "leaf")
     assert deep.index != x.index
     back = pickle.loads(pickle.dumps(y))
-    assert (back.data, back.op) == (9.0, "leaf")
+    assert (back.data, back.grad, back.op) == (9.0, 1.0, "leaf")
+
+
+def test_what_is_public_says_that_it_is_of_the_package() -> None:
+    for name in bt.__all__:
+        public = getattr(bt, name)
+        assert "_core_" not in f"{public!r} {getattr(public, '__module__', '')} {public.__doc__}"
+        for member in vars(public).values() if isinstance(public, type) else ():
+            assert "_core_" not in f"{member!r} {member.__doc__}"
+    for public in (bt.tanh, bt.Tape, bt.View, bt.Value, bt.backward, bt.reduce_sum, bt.Error):
+        assert public.__module__ == "burtorch"
+        assert b"_core" not in pickle.dumps(public)
+        assert pickle.loads(pickle.dumps(public)) is public
+
+
+class TestDetectAnomaly:
+    def test_names_the_operation_at_the_end(self) -> None:
+        x = bt.Value(-2.0, name="x")
+        told = r"^log\(-4\.0\) made nan at node \d+$"
+        with pytest.raises(bt.AnomalyError, match=told) as info, bt.detect_anomaly():
+            bt.log(x * 2) + 1
+        assert isinstance(info.value, ArithmeticError)
+        assert math.isnan(bt.log(x).data)  # outside all is as ever
+
+    def test_names_the_operation_before_backward(self) -> None:
+        with bt.Tape(), bt.detect_anomaly():
+            x = bt.Value(0.0)
+            y = 1 / x + x
+            y.name = "y"
+            with pytest.raises(bt.AnomalyError, match=r"^div\(1\.0, 0\.0\) made inf at node 1$"):
+                y.backward()
+            bt.sqr(x).backward()  # it is told once
+
+    @pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "float128", "dual64"])
+    def test_names_the_pullback(self, dtype: str) -> None:
+        with bt.Tape(dtype), bt.detect_anomaly():
+            x = bt.Value(0.0, name="x")
+            root = bt.sqrt(x)
+            y = root * 3 + x
+            with pytest.raises(bt.AnomalyError, match=r"backward of sqrt\(.* of node 0 \('x'\)$"):
+                y.backward()
+
+    def test_leaves_good_programs_alone(self) -> None:
+        with bt.Tape() as tape:
+            x = bt.Value(float("inf"))
+            bad = bt.log(bt.Value(-1.0))  # before
+            with bt.detect_anomaly() as nothing, bt.detect_anomaly():
+                assert nothing is None
+                (x * 2 + bad).backward()
+                with tape.scope():
+                    z = bt.Value(2.0) * 3
+                    z.backward()
+                    assert z.args[0].grad == 3.0
+                tape.collect()
+                bt.backward_with_scratch_storage(bt.Value(3.0) * 2, bt.Scratch(9))
+
+    def test_nests_and_lets_other_errors_pass(self) -> None:
+        x = bt.Value(-1.0)
+        watch = bt.detect_anomaly()
+        with pytest.raises(KeyError), watch, watch:
+            {}[bt.log(x)]
+        with pytest.raises(RuntimeError, match="was not entered"):
+            watch.__exit__(None, None, None)
+
+        def nested() -> None:
+            with watch:
+                bt.log(x)
+                with watch:
+                    bt.exp(x)
+
+        with pytest.raises(bt.AnomalyError, match="log"):
+            nested()
+
+    def test_names_blocks_and_many_operands(self) -> None:
+        with bt.Tape():
+            big = [bt.Value(1e308) for _ in range(10)]
+            operands = r"reduce_sum\(1e\+308, .*… 10 operands\)"
+            with pytest.raises(bt.AnomalyError, match=operands), bt.detect_anomaly():
+                bt.reduce_sum(big)
+            view = r"-1\.0, 1\.0\) made nan at node"
+            with pytest.raises(bt.AnomalyError, match=view), bt.detect_anomaly():
+                bt.log(bt.vector([-1.0, 1.0]))
 
 
 @pytest.mark.parametrize(
@@ -160,7 +292,19 @@ def test_copies() -> None:
         (lambda: bt.reduce_sum(3), TypeError, "sequence of Values"),
         (lambda: bt.reduce_max([]), ValueError, "extremum of no operands"),
         (lambda: bt.inner_product([bt.Value(1.0)], []), ValueError, "1 with 0 operands"),
-        (lambda: bt.clamp(1.0, 0, 1), TypeError, "expected a Value or a View first"),
+        (lambda: bt.clamp("1", 0, 1), TypeError, "expected a Value, a View or a number first, not str"),
+        (lambda: bt.clamp(1.0, None, 1), TypeError, "numbers as bounds, not NoneType"),
+        (lambda: bt.tanh(np.zeros(2)), TypeError, "not numpy.ndarray"),
+        (lambda: bt.tanh(np.array(["x"], dtype=object)), TypeError, "not str"),
+        (lambda: bt.add_inplace(1.0, bt.Value(1.0)), TypeError, "a Value first, not float"),
+        (lambda: bt.Value(1.0).add_inplace("x"), TypeError, "a Value or a number, not str"),
+        (lambda: bt.Value(1.0).arctan2(None), TypeError, "a Value or a number, not NoneType"),
+        (lambda: bt.Value(1.0) * np.complex128(1 + 2j), TypeError, "unsupported operand"),
+        (lambda: bt.Value(np.complex64(1)), TypeError, "takes a number, not numpy.complex64"),
+        (lambda: bt.Value(np.timedelta64(1, "s")), TypeError, "takes a number, not numpy.timed"),
+        (lambda: bt.Value(np.str_("1")), TypeError, "takes a number, not numpy.str_"),
+        (lambda: bt.Value(np.void(b"1")), TypeError, "takes a number, not numpy.void"),
+        (lambda: bt.exp(np.timedelta64(1)), TypeError, "a number, not numpy.timedelta64"),
         (lambda: setattr(bt.Value(1.0), "data", "x"), TypeError, "data is a number, not str"),
         (lambda: setattr(bt.Value(1.0), "name", 3), TypeError, "name is a str or None"),
         (lambda: delattr(bt.Value(1.0), "grad"), AttributeError, "can't be deleted"),
@@ -244,3 +388,14 @@ def test_args_made_on_the_way_are_kept_while_held_and_forgotten_after() -> None:
         fresh = x * 5  # on the node that the stale one named
         outer = fresh.exp()
         assert outer.args[0] is fresh is not stale
+
+
+@pytest.mark.parametrize("name", [*UNARY, "gelu", "atan2", "clamp", "reduce_sum", "inner_product"])
+def test_help_says_what_is_computed(name: str) -> None:
+    function = getattr(bt, name)
+    assert "; of " in function.__doc__
+    assert not function.__doc__.startswith("of ")
+    assert str(inspect.signature(function)) == (
+        {"clamp": "(x, lo, hi, /)", "reduce_sum": "(*values)"}.get(name)
+        or ("(x, /)" if hasattr(bt.Value, name) else "(x, y, /)")
+    )

@@ -20,6 +20,7 @@
 //   block/expand.hpp      the same, written with the operations on single Values
 //   nn/nn.hpp             layers, the paper's models, their gradients over a batch
 //   optim/optim.hpp       optimizers, schedules, whole minimizations
+//   anomaly.hpp           which operation first made a NaN or an infinity
 //   derivatives.hpp       jvp, hvp, Jacobian, Hessian of functions
 //   replay.hpp            recorded functions, run again on new inputs
 //   emit.hpp              recorded functions as C

@@ -1,0 +1,75 @@
+// bindings/lock.hpp — the interpreter's lock: given up for long work, taken back for moments
+// SPDX-License-Identifier: MIT
+//
+// A daemon thread may still be at work when the interpreter ends. Python before 3.14 then ends the
+// thread with pthread_exit as soon as it asks for the lock, and glibc does that by unwinding the stack:
+// through destructors, which ends the whole process. So the unwinding is caught where it
+// begins, and the thread sleeps until the process is gone, as it does in newer Pythons.
+#pragma once
+
+#include "tape.hpp"
+
+#include <Python.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace burtorch_python {
+
+// Work on more nodes or records than this gives up the lock.
+inline constexpr std::size_t longSweep = std::size_t{1} << 17;
+
+namespace detail {
+
+// What this thread needs to take the lock back; null while it has it. One that began without the
+// lock and asks Python for it anew would find no interpreter once that has ended.
+inline thread_local PyThreadState* unlockedThread = nullptr;
+
+inline void giveUpLock() noexcept { unlockedThread = PyEval_SaveThread(); }
+
+inline void takeLock() noexcept {
+  try {
+    PyEval_RestoreThread(std::exchange(unlockedThread, nullptr));
+  } catch (...) {
+    for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+}
+
+} // namespace detail
+
+// While one exists, this thread runs without the lock.
+class Unlocked {
+public:
+  Unlocked() noexcept { detail::giveUpLock(); }
+  ~Unlocked() { detail::takeLock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+};
+
+// Inside of an Unlocked, on the same thread: has the lock again.
+class Relocked {
+public:
+  Relocked() noexcept { detail::takeLock(); }
+  ~Relocked() { detail::giveUpLock(); }
+  Relocked(const Relocked&) = delete;
+  Relocked& operator=(const Relocked&) = delete;
+};
+
+// Ctrl-C was pressed, and a Python error is set. For work inside of an Unlocked to ask now and then.
+inline bool isInterrupted() {
+  const Relocked locked;
+  return PyErr_CheckSignals() != 0;
+}
+
+// work() on so many nodes, without the lock if it takes more than a moment; whoever else uses
+// the tape meanwhile is told.
+template <class T, class Work>
+auto unlockedIfLong(TapeOf<T>& tape, std::size_t nodes, const Work& work) {
+  if (nodes < longSweep) return work();
+  const typename TapeOf<T>::Busy busy(tape);
+  const Unlocked unlocked;
+  return work();
+}
+
+} // namespace burtorch_python
