@@ -6,8 +6,9 @@
 // likewise: the graph of a function that returns is gone when its local names are. What is left
 // behind in the middle, by programs that rebind names, is squeezed out by collect(). An
 // append first compares the tape's size with a threshold; beyond it the tape compacts itself, and the
-// next threshold is twice what was left, so that the work per append stays constant. While a long call runs without the interpreter's lock the threshold is 0: whoever else touches the
-// tape gets to the same slow path and is told.
+// next threshold is twice what was left, so that the work per append stays constant. While a long call
+// runs without the interpreter's lock the threshold is 0: whoever else touches the tape gets to the
+// same slow path and is told.
 #pragma once
 
 #include "dtypes.hpp"
