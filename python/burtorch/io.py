@@ -405,7 +405,8 @@ class Checkpoint:
         said = self._part("random")
         if not said:
             raise ValueError(f"{self.name} has no generator of random numbers")
-        kind, state = _state_of(random)["kind"], said.get("state")
+        kind = _state_of(random)["kind"]
+        state: Any = said.get("state")
         if said.get("kind") != kind:
             raise ValueError(f"{self.name} has random numbers of {said.get('kind')}, not of {kind}")
         # Generators believe what they are told, and would draw from behind the end of their arrays.
