@@ -95,8 +95,8 @@ void writeTo(const py::object& file, const py::object& buffer) {
     const auto n = PyNumber_AsSsize_t(taken.ptr(), PyExc_OverflowError);
     if (n == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
     if (n <= 0 || n > size - done) {
-      const std::string what = "the file took " + std::to_string(n) + " of " +
-                               std::to_string(size - done) + " bytes";
+      const std::string what =
+          "the file took " + std::to_string(n) + " of " + std::to_string(size - done) + " bytes";
       PyErr_SetString(PyExc_OSError, what.c_str());
       throw py::error_already_set();
     }

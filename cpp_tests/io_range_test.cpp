@@ -297,9 +297,8 @@ TEST_CASE("a range is read from a pipe, which is opened once") {
   const TemporaryFolder folder;
   Tape<double> tape;
   fill(tape, 4);
-  withPipe(folder, bytesOf({10, 11, 12}), [&](const auto& pipe) {
-    CHECK(loadRange(tape, 1, pipe) == 3);
-  });
+  withPipe(folder, bytesOf({10, 11, 12}),
+           [&](const auto& pipe) { CHECK(loadRange(tape, 1, pipe) == 3); });
   CHECK(saveRange(tape, 0, 4) == bytesOf({0, 10, 11, 12}));
   withPipe(folder, bytesOf({1, 2}), [&](const auto& pipe) { loadRange(tape, 0, 2, pipe); });
   CHECK(saveRange(tape, 0, 4) == bytesOf({1, 2, 11, 12}));

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import random as rand
+import re
 import signal
 import subprocess
 import sys
@@ -17,8 +18,10 @@ from typing import Any
 import burtorch as bt
 import numpy as np
 import pytest
+import setup
 from burtorch.io import read_tensors, write_tensors
 from burtorch.nn import LAYERS, MODELS
+from conftest import Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
@@ -124,7 +127,7 @@ class Pieces(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int | None:  # type: ignore[override]
+    def write(self, data: Any) -> int | None:
         taken = bytes(data[: min(self._most, self._room - len(self.content))])
         self.content += taken
         return len(taken) or self._full
@@ -203,7 +206,8 @@ def test_pipes_are_read(tmp_path: Path) -> None:
         assert through(np.array([5.0]).tobytes(), tape.load) == 1
         assert kept.data == 5.0
     assert through(graph.getvalue(), bt.load_graph).values.tolist() == [3.0]
-    for save in (lambda path: bt.save(model, path), lambda path: tape.save_graph(path)):
+    savers: list[Any] = [lambda path: bt.save(model, path), tape.save_graph]
+    for save in savers:
         reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
         save(pipe)
         assert reader.communicate()[0]
@@ -537,8 +541,9 @@ def test_states_that_make_no_sense_are_refused() -> None:
         {"optimizer__steps": -1},
         {"optimizer": []},
         *({"optimizer__lr": lr} for lr in ("fast", 10**400, math.nan, math.inf, -1, True, None)),
-        *({"optimizer__options": x} for x in (3, {}, {"momentum": 0.5})),
-        *({"optimizer__options__momentum": x} for x in ("x", True, math.nan, -1.0, 10**400, [])),
+        {"optimizer__options": 3},
+        {"optimizer__options": {"momentum": 0.5}},
+        *({"optimizer__options__momentum": x} for x in ("x", True, math.nan, -1.0, 10**400, None)),
         {"optimizer__options__nesterov": 1},
         {"optimizer__schedule": "Cosine"},
         {"optimizer__schedule": 3},
@@ -693,7 +698,7 @@ import sys
 import numpy as np
 from burtorch.io import write_tensors
 from burtorch import Tape, Value
-path, graph = sys.argv[1:]
+path, graph, range_ = sys.argv[1:]
 with Tape() as tape:
     values = [Value(0.0) for _ in range(2000)]
     round = 0
@@ -702,24 +707,26 @@ with Tape() as tape:
         round += 1
         write_tensors(path, {"x": np.full(20_000, float(round)), "y": np.full(7, float(round))})
         tape.values[:] = round
-        tape.save_graph(graph, durable=False)
+        tape.save_graph(graph, durable=round % 2 == 0)
+        tape.save(range_, durable=True)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process with a signal")
 def test_a_save_that_is_killed_leaves_the_old_or_the_new(tmp_path: Path) -> None:
-    path, graph = tmp_path / "checkpoint", tmp_path / "graph"
+    path, graph, range_ = (tmp_path / name for name in ("checkpoint", "graph", "range"))
     write_tensors(path, {"x": np.zeros(20_000), "y": np.zeros(7)})
     with bt.Tape() as tape:
         kept = [bt.Value(0.0) for _ in range(2000)]
         tape.save_graph(graph)
+        tape.save(range_)
     random = rand.Random(7)
     kills = 0
     seen = set()
     # Forking costs less than starting Python: one process forks savers, which are killed.
     code = FORKER.replace("SAVER", repr(SAVER))
     server = subprocess.Popen(
-        [sys.executable, "-c", code, str(path), str(graph)],
+        [sys.executable, "-c", code, str(path), str(graph), str(range_)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -740,6 +747,8 @@ def test_a_save_that_is_killed_leaves_the_old_or_the_new(tmp_path: Path) -> None
             assert len(rounds) == 1, "a mixture of two saves"
             seen |= rounds
             assert len(set(bt.load_graph(graph).values.tolist())) == 1
+            numbers = np.fromfile(range_)
+            assert (len(numbers), len({*numbers.tolist()})) == (2000, 1)
     finally:
         server.stdin.close()
         server.wait()
@@ -777,24 +786,106 @@ def test_a_full_disk_is_reported() -> None:
     assert Path("/dev/full").is_char_device()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="permissions of another kind")
-def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
-    """In a process of its own, which is nobody if this one is root, who may everything."""
-    tmp_path.chmod(0o500)
+def as_nobody(folder: Path, f: Any) -> int:
+    """How f ends in a process of its own, in the folder, which is nobody if this one is root, who may everything."""
     child = os.fork()
     if child == 0:
         try:
-            os.chdir(tmp_path)  # while it may: the folders above can be anybody's
+            os.chdir(folder)  # while it may: the folders above can be anybody's
             if os.geteuid() == 0:
                 os.setuid(65534)
-            bt.save(tiny(), "model")
+            f()
+            os._exit(0)
         except PermissionError:
             os._exit(3)
         finally:
             os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+NEEDS_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="permissions of another kind")
+
+
+@NEEDS_FORK
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
+    tape = bt.Tape()
+    for save in (lambda: bt.save(tiny(), "x"), lambda: tape.save_graph("x"), lambda: tape.save("x")):
+        tmp_path.chmod(0o555)
+        assert as_nobody(tmp_path, save) == 3
+        tmp_path.chmod(0o700)
+        assert [*tmp_path.iterdir()] == []
+
+
+@NEEDS_FORK
+def test_a_folder_that_may_not_be_read_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    for save in (lambda: bt.save(tiny(), "x"), lambda: bt.Tape().save_graph("x")):
+        tmp_path.chmod(0o333)
+        assert as_nobody(tmp_path, save) == 3
+        tmp_path.chmod(0o700)
+        assert (tmp_path / "x").read_text() == "old"
+        assert [each.name for each in tmp_path.iterdir()] == ["x"]
+    tmp_path.chmod(0o333)
+    assert as_nobody(tmp_path, lambda: bt.save(tiny(), "x", durable=False)) == 0
     tmp_path.chmod(0o700)
-    assert [*tmp_path.iterdir()] == []
+    assert bt.load(tmp_path / "x").config == tiny().config
+
+
+@NEEDS_FORK
+def test_files_that_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(saved())
+    (tmp_path / "x").chmod(0)
+    tmp_path.chmod(0o755)
+    tape = bt.Tape()
+    for load in (bt.load, bt.load_graph, tape.load, tape.save):
+        assert as_nobody(tmp_path, lambda load=load: load("x")) == 3
+    (tmp_path / "x").chmod(0o600)
+
+
+# Says which files are flushed, in place of flushing them.
+FLUSHES = """
+#include <cstdio>
+#include <unistd.h>
+extern "C" int fsync(int file) {
+  char link[64], path[4096];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  const auto n = readlink(link, path, sizeof path);
+  std::printf("%.*s\\n", static_cast<int>(n), path);
+  std::fflush(stdout);
+  return 0;
+}
+"""
+SAVES = """
+import os, sys
+import burtorch as bt
+durable = sys.argv[1] == "True"
+model = bt.nn.CharMLP(hidden=2)
+bt.save(model, "checkpoint", durable=durable)
+tape = bt.Tape()
+tape.save_graph("graph", durable=durable)
+tape.save("range", durable=durable)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="replaces a function of the system's library")
+def test_file_and_folder_are_flushed(tmp_path: Path, run: Run) -> None:
+    compiler = setup.find_compiler()
+    if compiler is None:
+        pytest.skip("no compiler for the library that replaces fsync")
+    (tmp_path / "shim.cpp").write_text(FLUSHES)
+    shim, folder = tmp_path / "shim.so", tmp_path / "folder"
+    run([compiler.path, "-shared", "-fPIC", tmp_path / "shim.cpp", "-o", shim])
+    folder.mkdir()
+    for durable in (True, False):
+        command = [sys.executable, "-c", SAVES, durable]
+        said = run(command, cwd=folder, LD_PRELOAD=str(shim)).splitlines()
+        if not durable:
+            assert said == []
+            continue
+        assert len(said) == 6
+        for file, place in zip(said[::2], said[1::2]):
+            assert re.fullmatch(r"\.burtorch\..*\.tmp", Path(file).name)
+            assert Path(file).parent == Path(place) == folder.resolve()
 
 
 def test_a_save_that_fails_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:

@@ -123,7 +123,8 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing() -> None:
 
 def test_a_state_brings_its_options_but_not_its_schedule() -> None:
     model = Arrays([1.0, 2.0])
-    one = bt.optim.SGD(model, lr=np.float32(0.5), momentum=np.float64(0.5), nesterov=np.bool_(1))
+    options: dict[str, Any] = {"lr": np.float32(0.5), "nesterov": np.bool_(1)}
+    one = bt.optim.SGD(model, momentum=np.float64(0.5), **options)
     state = one.state_dict()
     assert state["options"] == {
         "momentum": 0.5,
