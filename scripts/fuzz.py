@@ -99,7 +99,7 @@ def main() -> int:
     if built := [name for name in names if name in BUILT]:
         clang = setup.find_compiler(setup.CLANG_NAMES)
         if clang is None or not setup.has_fuzzer():
-            print("fuzz: needs clang with libFuzzer; `python3 scripts/setup.py --clang` installs it")
+            print("fuzz: no clang with libFuzzer; `python3 scripts/setup.py --clang` installs it")
             return 2
         build(clang.path, built)
     return max((run(name, options.seconds) for name in names), default=0)

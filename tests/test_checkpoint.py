@@ -787,7 +787,7 @@ def test_a_full_disk_is_reported() -> None:
 
 
 def as_nobody(folder: Path, f: Any) -> int:
-    """How f ends in a process of its own, in the folder, which is nobody if this one is root, who may everything."""
+    """How f ends in a process of its own, which is nobody if this one is root, who may everything."""
     child = os.fork()
     if child == 0:
         try:
@@ -809,7 +809,8 @@ NEEDS_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="permissions of 
 @NEEDS_FORK
 def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
     tape = bt.Tape()
-    for save in (lambda: bt.save(tiny(), "x"), lambda: tape.save_graph("x"), lambda: tape.save("x")):
+    savers = (lambda: bt.save(tiny(), "x"), lambda: tape.save_graph("x"), lambda: tape.save("x"))
+    for save in savers:
         tmp_path.chmod(0o555)
         assert as_nobody(tmp_path, save) == 3
         tmp_path.chmod(0o700)
