@@ -37,6 +37,10 @@ using Path = std::filesystem::path;
 
 // What the system refused is an OSError, of the kind that open() would raise.
 template <class F> auto withFile(const py::object& path, const F& f) {
+  // What is no path is refused with the interpreter's own words, which py::cast drops.
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) throw py::error_already_set();
+  Py_DECREF(encoded);
   try {
     return f(py::cast<Path>(path));
   } catch (const bt::FileError& error) {
@@ -75,18 +79,33 @@ bool isPath(const py::object& object) {
   throw py::type_error(std::string(wanted) + ", not " + Py_TYPE(object.ptr())->tp_name);
 }
 
-// Raw files may take less than they were given.
-void writeTo(const py::object& file, bt::Bytes bytes) {
-  while (!bytes.empty()) {
-    const py::bytes all(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const py::object taken = file.attr("write")(all);
-    if (!py::isinstance<py::int_>(taken)) return;
-    const auto n = taken.cast<std::size_t>();
-    if (n == 0 || n > bytes.size())
-      throw py::value_error("the file took " + std::to_string(n) + " of " +
-                            std::to_string(bytes.size()) + " bytes");
-    bytes = bytes.subspan(n);
+// Hands all of a buffer to a file object. Raw files may take less than they were given, or nothing (None)
+// where they would have to wait; what else has a write() and says nothing took all.
+void writeTo(const py::object& file, const py::object& buffer) {
+  const py::object raw = py::module_::import("io").attr("RawIOBase");
+  const py::object all = py::memoryview(buffer).attr("cast")("B");
+  const auto size = static_cast<py::ssize_t>(py::len(all));
+  for (py::ssize_t done = 0; done < size;) {
+    const py::object taken = file.attr("write")(all[py::slice(done, size, 1)]);
+    if (taken.is_none() && !py::isinstance(file, raw)) return;
+    if (taken.is_none()) {
+      const py::tuple why = py::make_tuple(EAGAIN, "the file would have to wait", done);
+      PyErr_SetObject(PyExc_BlockingIOError, why.ptr());
+      throw py::error_already_set();
+    }
+    const auto n = PyNumber_AsSsize_t(taken.ptr(), PyExc_OverflowError);
+    if (n == -1 && PyErr_Occurred() != nullptr) throw py::error_already_set();
+    if (n <= 0 || n > size - done) {
+      const std::string what =
+          "the file took " + std::to_string(n) + " of " + std::to_string(size - done) + " bytes";
+      PyErr_SetString(PyExc_OSError, what.c_str());
+      throw py::error_already_set();
+    }
+    done += n;
   }
+}
+void writeTo(const py::object& file, bt::Bytes bytes) {
+  writeTo(file, py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 // Calls f(bytes) for what a file object or a buffer holds.
@@ -210,7 +229,10 @@ py::object loadGraphFrom(bt::Bytes bytes, bool withMarks) {
 py::object loadGraph(const py::object& from, bool withMarks) {
   if (!isPath(from))
     return withContent(from, [&](bt::Bytes bytes) { return loadGraphFrom(bytes, withMarks); });
-  const auto content = withFile(from, [](const Path& path) { return bt::readFile(path); });
+  const auto content = withFile(from, [](const Path& path) {
+    const py::gil_scoped_release unlocked;
+    return bt::readGraph(path);
+  });
   return loadGraphFrom(content, withMarks);
 }
 
@@ -246,6 +268,10 @@ void replaceFile(const py::object& to, const std::vector<py::object>& parts, boo
   });
 }
 
+void writeParts(const py::object& file, const std::vector<py::object>& parts) {
+  for (const auto& part : parts) writeTo(file, part);
+}
+
 } // namespace
 
 void registerIo(py::module_& module) {
@@ -270,6 +296,8 @@ void registerIo(py::module_& module) {
   auto io = module.def_submodule("_io", "What burtorch.io is made of.");
   io.def("replace_file", &replaceFile, py::arg("path"), py::arg("parts"), py::arg("durable") = true,
          "Write a file so that at any moment there is the old one or the new one, whole.");
+  io.def("write_to", &writeParts, py::arg("file"), py::arg("parts"),
+         "Write all of the parts to a file object.");
 }
 
 } // namespace burtorch_python

@@ -228,6 +228,29 @@ TEST_CASE("marks come back where they were") {
   checkFails(ErrorKind::badArgument, "oldest first", [&] { saveGraph(tape, {.marks = marks}); });
 }
 
+TEST_CASE("no more marks than there are places for them") {
+  Tape<double> tape;
+  const std::vector<Tape<double>::Mark> marks(2, tape.mark());
+  checkFails(ErrorKind::badArgument, "more marks than there are places",
+             [&] { saveGraph(tape, {.marks = marks}); });
+  FileContent graph = saveGraph(tape, {.marks = std::span(marks).first(1)});
+  graph[detail::GraphFile::headBytes + 1] = std::byte{100};
+  graph.insert(graph.end(), 99, std::byte{0});
+  checkRefused("more marks than there are places", sealed(graph));
+}
+
+TEST_CASE("labels in files are UTF-8") {
+  Tape<double> tape;
+  Value<double> x(tape, 1.0);
+  x.setLabel("a\xff");
+  FileContent graph = saveGraph(tape);
+  Tape<double> other;
+  loadGraph(other, Bytes(graph));
+  CHECK(other.label(0) == "a\xEF\xBF\xBD");
+  graph.back() = std::byte{0xff};
+  checkRefused("a label that is no UTF-8", sealed(graph));
+}
+
 TEST_CASE("graphs go through files") {
   const TemporaryFolder folder;
   Tape<double> tape;
@@ -237,6 +260,15 @@ TEST_CASE("graphs go through files") {
   Tape<double> other;
   CHECK(loadGraph(other, folder / "graph.btg").count == tape.size());
   checkFails(ErrorKind::file, "No such file", [&] { loadGraph(other, folder / "none"); });
+  const FileContent graph = readGraph(folder / "graph.btg");
+  for (const std::size_t size : {graph.size() - 1, graph.size() + 1, graph.size() + 5000}) {
+    FileContent wrong = graph;
+    wrong.resize(size);
+    writeFile(folder / "graph.btg", Bytes(wrong));
+    checkFails(ErrorKind::badData, "it should have",
+               [&] { loadGraph(other, folder / "graph.btg"); });
+    CHECK(readGraph(folder / "graph.btg").size() == std::min(size, graph.size() + 1));
+  }
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
 }
 

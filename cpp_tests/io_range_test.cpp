@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 using namespace burtorch;
 
@@ -244,13 +245,82 @@ TEST_CASE("a file of many parts is written in order") {
 
 TEST_CASE("names left by killed processes are passed over") {
   const TemporaryFolder folder;
-  const auto next = detail::temporaryName(detail::processNumber());
-  const auto dot = next.rfind('.', next.size() - 5);
-  const auto number = std::stoul(next.substr(dot + 1)) + 1;
-  writeFile(folder / (next.substr(0, dot + 1) + std::to_string(number) + ".tmp").c_str(),
-            Bytes(FileContent(1)), Writing::inPlace);
+  for (int i = 0; i < 300; ++i) {
+    const auto name = detail::temporaryName(detail::processNumber());
+    writeFile(folder / name.c_str(), Bytes(FileContent(1)), Writing::inPlace);
+    const detail::OpenFile again(folder / name.c_str(), detail::OpenFile::For::creating);
+    CHECK(!again.isOpen());
+  }
   writeFile(folder / "file", Bytes(FileContent(5)));
   CHECK(std::filesystem::file_size(folder / "file") == 5);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 301);
 }
+
+TEST_CASE("links lead to the file that is meant, whether or not it is there") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "below");
+  std::filesystem::create_symlink("below/file", folder / "link");
+  std::filesystem::create_symlink("link", folder / "to link");
+  for (const Writing writing : {Writing::inPlace, Writing::atomic, Writing::durable}) {
+    std::filesystem::remove(folder / "below/file");
+    for (const std::size_t size : {3u, 5u}) {
+      writeFile(folder / "to link", Bytes(FileContent(size)), writing);
+      CHECK(std::filesystem::is_symlink(folder / "to link"));
+      CHECK(std::filesystem::is_symlink(folder / "link"));
+      CHECK(std::filesystem::file_size(folder / "below/file") == size);
+    }
+  }
+  std::filesystem::create_symlink("second", folder / "first");
+  std::filesystem::create_symlink("first", folder / "second");
+  std::filesystem::create_symlink("nowhere/file", folder / "lost");
+  for (const Writing writing : {Writing::inPlace, Writing::atomic, Writing::durable}) {
+    checkFails(ErrorKind::file, "Too many levels of symbolic links",
+               [&] { writeFile(folder / "first", Bytes(FileContent(3)), writing); });
+    checkFails(ErrorKind::file, "No such file or directory",
+               [&] { writeFile(folder / "lost", Bytes(FileContent(3)), writing); });
+  }
+  CHECK(std::filesystem::is_symlink(folder / "first"));
+  CHECK(std::filesystem::is_symlink(folder / "lost"));
+}
+
+// Writes to a pipe that has a name, while f reads from it.
+template <class F> void withPipe(const TemporaryFolder& folder, const FileContent& content, F f) {
+  const auto pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  std::thread writer([&] { writeFile(pipe, Bytes(content), Writing::inPlace); });
+  f(pipe);
+  writer.join();
+  std::filesystem::remove(pipe);
+}
+
+TEST_CASE("a range is read from a pipe, which is opened once") {
+  const TemporaryFolder folder;
+  Tape<double> tape;
+  fill(tape, 4);
+  withPipe(folder, bytesOf({10, 11, 12}),
+           [&](const auto& pipe) { CHECK(loadRange(tape, 1, pipe) == 3); });
+  CHECK(saveRange(tape, 0, 4) == bytesOf({0, 10, 11, 12}));
+  withPipe(folder, bytesOf({1, 2}), [&](const auto& pipe) { loadRange(tape, 0, 2, pipe); });
+  CHECK(saveRange(tape, 0, 4) == bytesOf({1, 2, 11, 12}));
+  withPipe(folder, bytesOf({7, 8, 9}), [&](const auto& pipe) {
+    checkFails(ErrorKind::badData, "24 bytes are 3 nodes; from 2 on the tape holds 2",
+               [&] { loadRange(tape, 2, pipe); });
+  });
+  CHECK(saveRange(tape, 0, 4) == bytesOf({1, 2, 11, 12}));
+}
+
+#if defined(__linux__)
+TEST_CASE("what has no end is not read to its end") {
+  Tape<double> tape;
+  fill(tape, 4);
+  checkFails(ErrorKind::badData, "24 bytes are 3 nodes; from 2 on the tape holds 2",
+             [&] { loadRange(tape, 2, "/dev/zero"); });
+  checkFails(ErrorKind::badData, "does not begin as graphs do",
+             [&] { loadGraph(tape, "/dev/zero"); });
+  checkFails(ErrorKind::file, "can't map /dev/zero: No such device",
+             [&] { mapRange<double>("/dev/zero"); });
+  CHECK(saveRange(tape, 0, 4) == bytesOf({0, 1, 2, 3}));
+}
+#endif
 
 #endif

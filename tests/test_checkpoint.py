@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import os
 import random as rand
+import re
 import signal
 import subprocess
 import sys
@@ -16,8 +18,10 @@ from typing import Any
 import burtorch as bt
 import numpy as np
 import pytest
+import setup
 from burtorch.io import read_tensors, write_tensors
 from burtorch.nn import LAYERS, MODELS
+from conftest import Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
@@ -112,6 +116,192 @@ def test_paths_streams_and_bytes(tmp_path: Path) -> None:
         assert (bt.load(opened).values == model.values).all()
     for source in (content, bytearray(content), memoryview(content)):
         assert (bt.load(source).values == model.values).all()
+
+
+class Pieces(io.RawIOBase):
+    """Takes some bytes at a time; at last, maybe, nothing more."""
+
+    def __init__(self, most: int, room: int = 10**9, full: int | None = None) -> None:
+        self.content, self._most, self._room, self._full = b"", most, room, full
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
+        taken = bytes(data[: min(self._most, self._room - len(self.content))])
+        self.content += taken
+        return len(taken) or self._full
+
+
+def test_files_that_take_only_a_part_get_the_rest_too() -> None:
+    file = io.BytesIO()
+    bt.save(tiny(), file)
+    with bt.Tape() as tape:
+        kept = [bt.Value(float(i)) for i in range(100)]
+        savers: list[Any] = [lambda x: bt.save(tiny(), x), tape.save, tape.save_graph]
+        for save in savers:
+            file, part = io.BytesIO(), Pieces(7)
+            save(file)
+            save(part)
+            assert part.content == file.getvalue()
+            with pytest.raises(BlockingIOError) as caught:
+                save(Pieces(7, 20))
+            assert caught.value.characters_written in (20, 12)  # of this part of the file
+            with pytest.raises(OSError, match="the file took 0 of"):
+                save(Pieces(7, 20, 0))
+            with pytest.raises(OSError, match=r"the file took \d+ of"):
+                save(Pieces(7, 20, 10**6))
+            with pytest.raises(OSError, match="the file took -1 of"):
+                save(Pieces(7, 20, -1))
+
+            class Silent:  # as many wrappers are: it says nothing and takes everything
+                content = b""
+
+                def write(self, data: Any) -> None:
+                    self.content += bytes(data)
+
+            silent = Silent()
+            save(silent)
+            assert silent.content == file.getvalue()
+    assert len(kept) == 100
+
+
+# What is refused is not read to its end.
+COPY = """
+import pathlib, sys
+try:
+    pathlib.Path(sys.argv[2]).write_bytes(pathlib.Path(sys.argv[1]).read_bytes())
+except BrokenPipeError:
+    pass
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+def test_pipes_are_read(tmp_path: Path) -> None:
+    model = tiny()
+    file, graph = io.BytesIO(), io.BytesIO()
+    bt.save(model, file, optimizer=bt.optim.Adam(model), arrays={"big": np.arange(100_000)})
+    with bt.Tape() as tape:
+        kept = bt.Value(3.0)
+        tape.save_graph(graph)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def through(content: bytes, load: Any) -> Any:
+        (tmp_path / "content").write_bytes(content)
+        command = [sys.executable, "-c", COPY, str(tmp_path / "content"), str(pipe)]
+        writer = subprocess.Popen(command)
+        try:
+            return load(pipe)
+        finally:
+            writer.wait(timeout=60)
+
+    assert (through(file.getvalue(), bt.load).values == model.values).all()
+    checkpoint = through(file.getvalue(), bt.load_checkpoint)
+    assert checkpoint.arrays["big"].tolist() == list(range(100_000))
+    for wrong in (b"", file.getvalue()[:-1], file.getvalue() + b"x"):
+        with pytest.raises(ValueError, match="pipe can't be read"):
+            through(wrong, bt.load)
+    with tape:
+        assert through(np.array([5.0]).tobytes(), tape.load) == 1
+        assert kept.data == 5.0
+    assert through(graph.getvalue(), bt.load_graph).values.tolist() == [3.0]
+    savers: list[Any] = [lambda path: bt.save(model, path), tape.save_graph]
+    for save in savers:
+        reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE)
+        save(pipe)
+        assert reader.communicate()[0]
+        assert pipe.is_fifo()
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero")
+def test_what_has_no_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(ValueError, match="its header is no JSON"):
+        bt.load("/dev/zero")
+    with pytest.raises(ValueError, match="does not begin as graphs do"):
+        bt.load_graph("/dev/zero")
+    with bt.Tape() as tape:
+        kept = bt.Value(3.0)
+        with pytest.raises(ValueError, match="16 bytes are 2 nodes; from 0 on the tape holds 1"):
+            tape.load("/dev/zero")
+        assert kept.data == 3.0
+
+
+def test_a_path_that_can_write_is_a_path(tmp_path: Path) -> None:
+    class Own:
+        def __fspath__(self) -> str:
+            return str(tmp_path / "own")
+
+        def read(self, how: str = "r") -> str:
+            raise AssertionError("py.path.local reads texts")
+
+        write = read
+
+    model = tiny()
+    bt.save(model, Own())
+    assert (bt.load(Own()).values == model.values).all()
+    with bt.Tape() as tape:
+        tape.save_graph(Own())
+        assert len(bt.load_graph(Own())) == 0
+
+
+def test_arguments_that_make_no_sense(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    bt.save(tiny(), path, step=np.int64(3))  # type: ignore[arg-type]
+    assert bt.load_checkpoint(path).step == 3
+    with pytest.raises(ValueError, match="can't be -1"):
+        bt.save(tiny(), path, step=-1)
+    with pytest.raises(TypeError):
+        bt.save(tiny(), path, step=1.5)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no array can be called __metadata__"):
+        write_tensors(path, {"__metadata__": np.zeros(3)})
+    with bt.Tape() as tape:
+        attempts: list[Any] = [
+            lambda x: bt.save(tiny(), x),
+            bt.load,
+            tape.save,
+            tape.load,
+            tape.save_graph,
+            bt.load_graph,
+        ]
+        for attempt in attempts:
+            with pytest.raises(ValueError, match="null"):
+                attempt(f"{path}\0y")
+    assert [each.name for each in tmp_path.iterdir()] == ["x"]
+
+
+def test_options_of_an_optimizer_come_back(tmp_path: Path) -> None:
+    def step(model: Any, optimizer: Any) -> None:
+        model.loss_and_grad(*batch(np.random.default_rng(3)))
+        optimizer.step()
+
+    model = tiny()
+    optimizer = bt.optim.Adam(model, lr=0.1, betas=(0.5, 0.6), eps=1e-4, weight_decay=0.1)
+    step(model, optimizer)
+    bt.save(model, tmp_path / "x", optimizer=optimizer)
+    checkpoint = bt.load_checkpoint(tmp_path / "x")
+    again = checkpoint.model()
+    other = bt.optim.Adam(again)
+    checkpoint.restore(optimizer=other)
+    assert other.state_dict()["options"] == optimizer.state_dict()["options"]
+    for _ in range(3):
+        step(model, optimizer)
+        step(again, other)
+    assert again.values.tobytes() == model.values.tobytes()
+
+
+def test_checkpoints_without_options_are_read() -> None:
+    content = saved()
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])
+    text = json.loads(header["__metadata__"]["burtorch"])
+    del text["optimizer"]["options"], text["optimizer"]["schedule"]
+    header["__metadata__"]["burtorch"] = json.dumps(text)
+    new = json.dumps(header).encode()
+    checkpoint = bt.load_checkpoint(len(new).to_bytes(8, "little") + new + content[8 + length :])
+    optimizer = bt.optim.SGD(checkpoint.model(), momentum=0.25)
+    checkpoint.restore(optimizer=optimizer)
+    assert optimizer.state_dict()["options"]["momentum"] == 0.25
 
 
 @pytest.mark.parametrize("kind", ["GD", "SGD", "Adam", "AdamW"])
@@ -348,17 +538,87 @@ def test_states_that_make_no_sense_are_refused() -> None:
     model = tiny()
     wrong: list[dict[str, Any]] = [
         {"optimizer__pieces": 10**12},
-        {"optimizer__lr": "fast"},
         {"optimizer__steps": -1},
         {"optimizer": []},
+        *({"optimizer__lr": lr} for lr in ("fast", 10**400, math.nan, math.inf, -1, True, None)),
+        {"optimizer__options": 3},
+        {"optimizer__options": {"momentum": 0.5}},
+        *({"optimizer__options__momentum": x} for x in ("x", True, math.nan, -1.0, 10**400, None)),
+        {"optimizer__options__nesterov": 1},
+        {"optimizer__schedule": "Cosine"},
+        {"optimizer__schedule": 3},
     ]
+    optimizer = bt.optim.SGD(model, lr=0.25)
     for changes in wrong:
-        with pytest.raises(ValueError, match=r"no optimizer|no numbers"):
-            bt.load_checkpoint(changed(**changes)).restore(optimizer=bt.optim.SGD(model))
-    for state in ([], [1, 2, 3, -4], "abcd", [1, 2, 3, 2**64], [0, 0, 0, 0]):
+        with pytest.raises(ValueError, match=r"has no optimizer|can't be read: its optimizer"):
+            bt.load_checkpoint(changed(**changes)).restore(optimizer=optimizer)
+        assert (optimizer.lr, optimizer.steps) == (0.25, 0)
+    for state in ([], [1, 2, 3, -4], "abcd", [1, 2, 3, 2**64], [0, 0, 0, 0], [1, 2, 3, 4.0], None):
         with pytest.raises(ValueError, match="can't be read: the state of Random"):
             bt.load_checkpoint(changed(random__state=state)).restore(random=bt.Random())
     assert bt.load_checkpoint(changed(step="x", about=3)).step is None
+
+
+def generator(kind: str) -> np.random.Generator:
+    return np.random.Generator(getattr(np.random, kind)(5))
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "wrong"),
+    [
+        ("MT19937", "state/pos", [10**9, 625, -1, 3.0, True, None, "3", [3], 2**80]),
+        ("MT19937", "state/key", [[], [1] * 623, [1] * 625, [1.0] * 624, [2**32] * 624, "x" * 624]),
+        ("MT19937", "state", [{}, [], {"key": [1] * 624}]),
+        ("Philox", "buffer_pos", [-1, -(10**9), 5, 1.0]),
+        ("Philox", "buffer", [[1, 2, 3], [1, 2, 3, -1], [1, 2, 3, 2**64]]),
+        ("Philox", "state/key", [[1], [1, 2, 3], [0.5, 1]]),
+        ("PCG64", "state/state", [-1, 2**128, 1.0, [1]]),
+        ("PCG64", "state/inc", [2**128, "1"]),
+        ("PCG64", "has_uint32", [2, -1, True, 0.0]),
+        ("PCG64DXSM", "uinteger", [2**32, -1]),
+        ("PCG64", "bit_generator", ["PCG64DXSM", 3]),
+        ("SFC64", "state/state", [[1, 2, 3], [1, 2, 3, 2**64], 1]),
+        ("SFC64", "more", [1]),
+    ],
+)
+def test_generators_are_told_only_what_they_can_be(kind: str, place: str, wrong: list[Any]) -> None:
+    """They believe everything, and would read behind the ends of their arrays."""
+    model, file = tiny(), io.BytesIO()
+    bt.save(model, file, random=generator(kind))
+    text = json.loads(read_tensors(file.getvalue())[1]["burtorch"])
+    for value in wrong:
+        state = json.loads(json.dumps(text["random"]))
+        at, *names = reversed(["state", *place.split("/")])
+        inside = state
+        for name in reversed(names):
+            inside = inside[name]
+        inside[at] = value
+        random, same = generator(kind), generator(kind)
+        with pytest.raises(ValueError, match=f"can't be read: the state of {kind}"):
+            bt.load_checkpoint(changed(random=state)).restore(random=random)
+        assert random.integers(2**60, size=700).tolist() == same.integers(2**60, size=700).tolist()
+
+
+def test_other_generators_are_not_stored() -> None:
+    class Own(np.random.PCG64):
+        pass
+
+    with pytest.raises(TypeError, match=r"states of MT19937, .* are known, not of Own"):
+        bt.save(tiny(), io.BytesIO(), random=np.random.Generator(Own(1)))
+
+
+def test_headers_of_nothing_but_pieces_are_not_parsed(tmp_path: Path) -> None:
+    for piece in (b"[],", b"{},", b'"aa":0,'):
+        text = b"[" + piece * 100_000 + b"0]"
+        with pytest.raises(ValueError, match="its header consists of too many pieces"):
+            read_tensors(len(text).to_bytes(8, "little") + text)
+    with pytest.raises(ValueError, match="make an array of them"):
+        bt.save(tiny(), tmp_path / "x", about={"lists": [[]] * 100_000})
+    many = {f"{i:x}": np.float32(i) for i in range(20_000)}
+    write_tensors(tmp_path / "x", many)
+    assert read_tensors(tmp_path / "x")[0].keys() == many.keys()
+    bt.save(tiny(), tmp_path / "x", about={"lists": [[]] * 5000})
+    assert len(bt.load_checkpoint(tmp_path / "x").about["lists"]) == 5000
 
 
 def test_truncated_files_are_refused(tmp_path: Path) -> None:
@@ -386,7 +646,8 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
     [
         ("[]", "no JSON object"),
         ("{", "no JSON"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 9_000, "no JSON"),
+        ("[" * 100_000, "too many pieces"),
         ('{"x": 3}', "x is not described"),
         ('{"x": {"dtype": "F32", "shape": [1], "data_offsets": [0, 8]}}', "not the size"),
         ('{"x": {"dtype": "F32", "shape": [-1, -1], "data_offsets": [0, 4]}}', "no shape"),
@@ -437,7 +698,7 @@ import sys
 import numpy as np
 from burtorch.io import write_tensors
 from burtorch import Tape, Value
-path, graph = sys.argv[1:]
+path, graph, range_ = sys.argv[1:]
 with Tape() as tape:
     values = [Value(0.0) for _ in range(2000)]
     round = 0
@@ -446,24 +707,26 @@ with Tape() as tape:
         round += 1
         write_tensors(path, {"x": np.full(20_000, float(round)), "y": np.full(7, float(round))})
         tape.values[:] = round
-        tape.save_graph(graph, durable=False)
+        tape.save_graph(graph, durable=round % 2 == 0)
+        tape.save(range_, durable=True)
 """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process with a signal")
 def test_a_save_that_is_killed_leaves_the_old_or_the_new(tmp_path: Path) -> None:
-    path, graph = tmp_path / "checkpoint", tmp_path / "graph"
+    path, graph, range_ = (tmp_path / name for name in ("checkpoint", "graph", "range"))
     write_tensors(path, {"x": np.zeros(20_000), "y": np.zeros(7)})
     with bt.Tape() as tape:
         kept = [bt.Value(0.0) for _ in range(2000)]
         tape.save_graph(graph)
+        tape.save(range_)
     random = rand.Random(7)
     kills = 0
     seen = set()
     # Forking costs less than starting Python: one process forks savers, which are killed.
     code = FORKER.replace("SAVER", repr(SAVER))
     server = subprocess.Popen(
-        [sys.executable, "-c", code, str(path), str(graph)],
+        [sys.executable, "-c", code, str(path), str(graph), str(range_)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -484,6 +747,8 @@ def test_a_save_that_is_killed_leaves_the_old_or_the_new(tmp_path: Path) -> None
             assert len(rounds) == 1, "a mixture of two saves"
             seen |= rounds
             assert len(set(bt.load_graph(graph).values.tolist())) == 1
+            numbers = np.fromfile(range_)
+            assert (len(numbers), len({*numbers.tolist()})) == (2000, 1)
     finally:
         server.stdin.close()
         server.wait()
@@ -521,24 +786,107 @@ def test_a_full_disk_is_reported() -> None:
     assert Path("/dev/full").is_char_device()
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="permissions of another kind")
-def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
-    """In a process of its own, which is nobody if this one is root, who may everything."""
-    tmp_path.chmod(0o500)
+def as_nobody(folder: Path, f: Any) -> int:
+    """How f ends in a process of its own, which is nobody if this one is root, who may everything."""
     child = os.fork()
     if child == 0:
         try:
-            os.chdir(tmp_path)  # while it may: the folders above can be anybody's
+            os.chdir(folder)  # while it may: the folders above can be anybody's
             if os.geteuid() == 0:
                 os.setuid(65534)
-            bt.save(tiny(), "model")
+            f()
+            os._exit(0)
         except PermissionError:
             os._exit(3)
         finally:
             os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+NEEDS_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="permissions of another kind")
+
+
+@NEEDS_FORK
+def test_a_folder_that_may_not_be_written_to(tmp_path: Path) -> None:
+    tape = bt.Tape()
+    savers = (lambda: bt.save(tiny(), "x"), lambda: tape.save_graph("x"), lambda: tape.save("x"))
+    for save in savers:
+        tmp_path.chmod(0o555)
+        assert as_nobody(tmp_path, save) == 3
+        tmp_path.chmod(0o700)
+        assert [*tmp_path.iterdir()] == []
+
+
+@NEEDS_FORK
+def test_a_folder_that_may_not_be_read_is_refused_before_anything_changes(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("old")
+    for save in (lambda: bt.save(tiny(), "x"), lambda: bt.Tape().save_graph("x")):
+        tmp_path.chmod(0o333)
+        assert as_nobody(tmp_path, save) == 3
+        tmp_path.chmod(0o700)
+        assert (tmp_path / "x").read_text() == "old"
+        assert [each.name for each in tmp_path.iterdir()] == ["x"]
+    tmp_path.chmod(0o333)
+    assert as_nobody(tmp_path, lambda: bt.save(tiny(), "x", durable=False)) == 0
     tmp_path.chmod(0o700)
-    assert [*tmp_path.iterdir()] == []
+    assert bt.load(tmp_path / "x").config == tiny().config
+
+
+@NEEDS_FORK
+def test_files_that_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(saved())
+    (tmp_path / "x").chmod(0)
+    tmp_path.chmod(0o755)
+    tape = bt.Tape()
+    for load in (bt.load, bt.load_graph, tape.load, tape.save):
+        assert as_nobody(tmp_path, lambda load=load: load("x")) == 3
+    (tmp_path / "x").chmod(0o600)
+
+
+# Says which files are flushed, in place of flushing them.
+FLUSHES = """
+#include <cstdio>
+#include <unistd.h>
+extern "C" int fsync(int file) {
+  char link[64], path[4096];
+  std::snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  const auto n = readlink(link, path, sizeof path);
+  std::printf("%.*s\\n", static_cast<int>(n), path);
+  std::fflush(stdout);
+  return 0;
+}
+"""
+SAVES = """
+import os, sys
+import burtorch as bt
+durable = sys.argv[1] == "True"
+model = bt.nn.CharMLP(hidden=2)
+bt.save(model, "checkpoint", durable=durable)
+tape = bt.Tape()
+tape.save_graph("graph", durable=durable)
+tape.save("range", durable=durable)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="replaces a function of the system's library")
+def test_file_and_folder_are_flushed(tmp_path: Path, run: Run) -> None:
+    compiler = setup.find_compiler()
+    if compiler is None:
+        pytest.skip("no compiler for the library that replaces fsync")
+    (tmp_path / "shim.cpp").write_text(FLUSHES)
+    shim, folder = tmp_path / "shim.so", tmp_path / "folder"
+    run([compiler.path, "-shared", "-fPIC", tmp_path / "shim.cpp", "-o", shim])
+    folder.mkdir()
+    for durable in (True, False):
+        command = [sys.executable, "-c", SAVES, durable]
+        said = run(command, cwd=folder, LD_PRELOAD=str(shim)).splitlines()
+        if not durable:
+            assert said == []
+            continue
+        assert len(said) == 6
+        for file, place in zip(said[::2], said[1::2]):
+            assert re.fullmatch(r"\.burtorch\..*\.tmp", Path(file).name)
+            assert Path(file).parent == Path(place) == folder.resolve()
 
 
 def test_a_save_that_fails_leaves_the_old_content_and_nothing_else(tmp_path: Path) -> None:

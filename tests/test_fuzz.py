@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib.util
 import sys
 
 import pytest
@@ -9,10 +10,23 @@ import setup
 from conftest import ROOT, Run
 
 
+CORPUS = ROOT / "cpp_tests" / "fuzz" / "corpus"
+
+
+def fuzz(run: Run, *names: str) -> None:
+    said = run([sys.executable, ROOT / "scripts" / "fuzz.py", "--seconds", "2", *names])
+    for name in names:
+        assert f"{name}: fine" in said
+        assert len([*(CORPUS / name).iterdir()]) > 1
+
+
 def test_the_loaders_withstand_the_fuzzer(run: Run) -> None:
     if not setup.has_fuzzer():
         pytest.skip("no clang with libFuzzer; `python3 scripts/setup.py --clang` installs one")
-    said = run([sys.executable, ROOT / "scripts" / "fuzz.py", "--seconds", "2"])
-    for name in ("graph", "range"):
-        assert f"{name}: fine" in said
-        assert list((ROOT / "cpp_tests" / "fuzz" / "corpus" / name).iterdir())
+    fuzz(run, "graph", "range")
+
+
+def test_checkpoints_withstand_the_fuzzer(run: Run) -> None:
+    if importlib.util.find_spec("atheris") is None:
+        pytest.skip("no atheris; `make fuzz` installs it where there is a wheel of it")
+    fuzz(run, "checkpoint")

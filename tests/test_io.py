@@ -15,7 +15,7 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-DTYPES = ["float64", "float32", "float16", "bfloat16", "float32x8", "dual64"]
+DTYPES = ["float64", "float32", "float16", "bfloat16", "float128", "float32x8", "dual64"]
 
 
 def golden() -> bytes:

@@ -121,6 +121,35 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     assert other.steps == 0
 
 
+def test_a_state_brings_its_options_but_not_its_schedule() -> None:
+    model = Arrays([1.0, 2.0])
+    options: dict[str, Any] = {"lr": np.float32(0.5), "nesterov": np.bool_(1)}
+    one = bt.optim.SGD(model, momentum=np.float64(0.5), **options)
+    state = one.state_dict()
+    assert state["options"] == {
+        "momentum": 0.5,
+        "dampening": 0.0,
+        "weight_decay": 0.0,
+        "nesterov": True,
+    }
+    json.dumps({**state, "state": None})
+    other = bt.optim.SGD(model)
+    other.load_state_dict(state)
+    assert other.state_dict()["options"] == state["options"]
+    scheduled = bt.optim.SGD(model, lr=bt.optim.Linear(1.0, 0.0, steps=4))
+    assert scheduled.state_dict()["schedule"] == "Linear"
+    with pytest.raises(ValueError, match="learning rates of Linear needs an optimizer whose lr"):
+        other.load_state_dict(scheduled.state_dict())
+    scheduled.load_state_dict({**state, "steps": 2})
+    assert scheduled.lr == 0.5
+    scheduled.load_state_dict({**state, "steps": 3})
+    assert scheduled.lr == 0.25
+    old = {name: state[name] for name in ("lr", "steps", "state")}
+    fresh = bt.optim.SGD(model, momentum=0.75)
+    fresh.load_state_dict(old)
+    assert fresh.state_dict()["options"]["momentum"] == 0.75
+
+
 def test_wrong_options_and_parameters_are_refused() -> None:
     model = Arrays([1.0])
     for wrong in (

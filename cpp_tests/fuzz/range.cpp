@@ -17,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Tape<float> tape;
     tape.leaves(data[0]);
     std::ranges::fill(tape.values(), 7.0f);
+    std::ranges::fill(tape.grads(), 7.0f);
     std::size_t n = 0;
     const std::size_t first = data[1];
     try {
@@ -25,10 +26,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (n != 0 && !std::ranges::equal(saveRange<parts>(tape, first, first + n), content))
       std::abort();
-    for (std::size_t i = 0; i < tape.size(); ++i)
-      if ((i < first || i >= first + n) && tape.values()[i] != 7.0f) std::abort();
+    for (std::size_t i = 0; i < tape.size(); ++i) {
+      const bool beside = i < first || i >= first + n;
+      if ((beside || parts == Parts::gradients) && tape.values()[i] != 7.0f) std::abort();
+      if ((beside || parts == Parts::values) && tape.grads()[i] != 7.0f) std::abort();
+    }
   };
   check(std::integral_constant<Parts, Parts::values>{});
+  check(std::integral_constant<Parts, Parts::gradients>{});
   check(std::integral_constant<Parts, Parts::both>{});
   return 0;
 }

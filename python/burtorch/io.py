@@ -19,10 +19,12 @@ from __future__ import annotations
 import json
 import math
 import mmap
+import operator
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any, BinaryIO, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,7 +47,20 @@ _TYPES = {
     "U8": "|u1",
     "BOOL": "|b1",
 }
+# Of what JSON makes an object of its own, as many may come beyond one for so many bytes of the file.
+_FREE_PIECES, _BYTES_PER_PIECE = 10_000, 8
 _NAMES = {np.dtype(name): type_ for type_, name in _TYPES.items()}
+
+# The bit generators whose states are stored, and the largest number that is allowed under each name.
+_BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+_MOST = {
+    "pos": 624,
+    "buffer_pos": 4,
+    "has_uint32": 1,
+    "uinteger": 2**32 - 1,
+    "state": 2**128 - 1,
+    "inc": 2**128 - 1,
+}
 
 Arrays = Mapping[str, ArrayLike]
 Generator = Union[Random, np.random.Generator]
@@ -65,6 +80,8 @@ def write_tensors(
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
     end = 0
     for name, given in tensors.items():
+        if name == "__metadata__":
+            raise ValueError("no array can be called __metadata__, which the format has a use for")
         x = np.asarray(given)
         x = np.ascontiguousarray(x, x.dtype.newbyteorder("<")).reshape(x.shape)
         if x.dtype not in _NAMES:
@@ -78,13 +95,14 @@ def write_tensors(
         }
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
+    if not _may_be_parsed(text, 8 + len(text) + end):
+        raise ValueError("so many lists, dicts and names can't be stored: make an array of them")
     parts: list[Any] = [
         len(text).to_bytes(8, "little") + text,
         *(x.reshape(-1) for x in arrays.values()),
     ]
-    if hasattr(path, "write"):
-        for part in parts:
-            path.write(memoryview(part).cast("B"))
+    if hasattr(path, "write") and not _is_path(path):
+        _io.write_to(path, parts)
     else:
         _io.replace_file(os.fspath(path), parts, durable)
 
@@ -92,28 +110,49 @@ def write_tensors(
 def read_tensors(path: Any) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Read a safetensors file, from a path, a file object or bytes: arrays and metadata.
 
-    The arrays are views of the file (or of the bytes) and can't be written to.
+    The arrays are views of the file (or of the bytes) and can't be written to. Whoever truncates the file while
+    they are in use ends the process (SIGBUS), as with every mapping; replacing it, as save does, is harmless.
     """
-    name, content = _content(path)
     try:
-        return _parse(memoryview(content).cast("B"))
+        return _parse(memoryview(_content(path)).cast("B"))
     except _DamagedError as error:
-        raise ValueError(f"{name} can't be read: {error}") from None
+        raise ValueError(f"{_name_of(path)} can't be read: {error}") from None
 
 
 class _DamagedError(Exception):
     pass
 
 
-def _content(source: Any) -> tuple[str, Any]:
-    if hasattr(source, "read"):
-        return str(getattr(source, "name", "the file")), source.read()
-    if not isinstance(source, (str, os.PathLike)):
-        return "the checkpoint", memoryview(source)
+def _is_path(x: Any) -> bool:
+    """Asked first: there are paths that can read and write."""
+    return isinstance(x, (str, os.PathLike))
+
+
+def _name_of(source: Any) -> str:
+    return str(os.fspath(source) if _is_path(source) else getattr(source, "name", "the checkpoint"))
+
+
+def _content(source: Any) -> Any:
+    if not _is_path(source):
+        return source.read() if hasattr(source, "read") else source
     with open(source, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
-        return os.fspath(source), content
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            return _read_pipe(file)
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if about.st_size else b""
+
+
+def _read_pipe(file: BinaryIO) -> bytes:
+    """As much as the header says, and a byte more if there is one: what is read may have no end."""
+    head = file.read(8)
+    text = file.read(min(int.from_bytes(head, "little"), _MOST_HEADER))
+    parts = [head, text]
+    header, _ = _header(text, len(text))
+    left = 1 + max([0, *(about["data_offsets"][1] for about in header.values())])
+    while left > 0 and (part := file.read(min(left, 1 << 20))):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def _demand(holds: bool, what: str) -> None:
@@ -126,16 +165,22 @@ def _is_count(x: Any) -> bool:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    _demand(len({name for name, _ in pairs}) == len(pairs), "a name occurs twice")
-    return dict(pairs)
+    all_ = dict(pairs)
+    _demand(len(all_) == len(pairs), "a name occurs twice")
+    return all_
 
 
-def _parse(content: memoryview) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    _demand(len(content) >= 8, "it is too short")
-    length = int.from_bytes(content[:8], "little")
-    _demand(length <= min(len(content) - 8, _MOST_HEADER), "its header is cut off")
+def _may_be_parsed(text: bytes, size: int) -> bool:
+    """Whether the objects that JSON makes of a text take no more than some multiple of the file's size."""
+    pieces = sum(map(text.count, (b"[", b"{", b":")))
+    return pieces <= _FREE_PIECES + size // _BYTES_PER_PIECE
+
+
+def _header(text: bytes, size: int) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is said of the arrays of a file of this size, and the metadata."""
+    _demand(_may_be_parsed(text, size), "its header consists of too many pieces")
     try:
-        header = json.loads(bytes(content[8 : 8 + length]), object_pairs_hook=_no_duplicates)
+        header = json.loads(text, object_pairs_hook=_no_duplicates)
     except (ValueError, RecursionError) as error:
         raise _DamagedError(f"its header is no JSON: {error}") from None
     _demand(isinstance(header, dict), "its header is no JSON object")
@@ -143,6 +188,16 @@ def _parse(content: memoryview) -> tuple[dict[str, NDArray[Any]], dict[str, str]
     metadata = {} if metadata is None else metadata
     texts = isinstance(metadata, dict) and all(isinstance(x, str) for x in metadata.values())
     _demand(texts, "its metadata are no texts")
+    for name, about in header.items():
+        _demand_description(name, about)
+    return header, metadata
+
+
+def _parse(content: memoryview) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    _demand(len(content) >= 8, "it is too short")
+    length = int.from_bytes(content[:8], "little")
+    _demand(length <= min(len(content) - 8, _MOST_HEADER), "its header is cut off")
+    header, metadata = _header(bytes(content[8 : 8 + length]), len(content))
     data = content[8 + length :]
     tensors = {name: _tensor(name, about, data) for name, about in header.items()}
     spans = sorted(about["data_offsets"] for about in header.values())
@@ -152,18 +207,20 @@ def _parse(content: memoryview) -> tuple[dict[str, NDArray[Any]], dict[str, str]
     return tensors, metadata
 
 
-def _tensor(name: str, about: Any, data: memoryview) -> NDArray[Any]:
+def _demand_description(name: str, about: Any) -> None:
     fields = {"dtype", "shape", "data_offsets"}
     _demand(isinstance(about, dict) and about.keys() == fields, f"{name} is not described")
     shape, offsets, type_ = about["shape"], about["data_offsets"], about["dtype"]
     for numbers in (shape, offsets):
         _demand(isinstance(numbers, list) and all(map(_is_count, numbers)), f"{name} has no shape")
+    _demand(len(offsets) == 2 and len(shape) <= 32, f"{name} has no shape")
     known = isinstance(type_, str) and (type_ in _TYPES or type_ == "BF16")
     _demand(known, f"{name} is of an unknown type")
-    _demand(
-        len(offsets) == 2 and len(shape) <= 32 and offsets[0] <= offsets[1] <= len(data),
-        f"{name} does not lie in it",
-    )
+
+
+def _tensor(name: str, about: dict[str, Any], data: memoryview) -> NDArray[Any]:
+    shape, offsets, type_ = about["shape"], about["data_offsets"], about["dtype"]
+    _demand(offsets[0] <= offsets[1] <= len(data), f"{name} does not lie in it")
     kind = np.dtype(_TYPES.get(type_, "<u2"))
     here = data[offsets[0] : offsets[1]]
     _demand(math.prod(shape) * kind.itemsize == len(here), f"{name} has not the size of its shape")
@@ -211,14 +268,15 @@ def save(
             tensors.update({f"optimizer/{i}/{name}": x for name, x in piece.items()})
         text["optimizer"] = {
             "kind": type(optimizer).__name__,
-            "lr": state["lr"],
-            "steps": state["steps"],
+            **{name: state[name] for name in ("lr", "steps", "options", "schedule")},
             "pieces": len(state["state"]),
         }
         step = state["steps"] if step is None else step
     if random is not None:
         text["random"] = _state_of(random)
-    text["step"] = step
+    text["step"] = None if step is None else operator.index(step)
+    if step is not None and not _is_count(text["step"]):
+        raise ValueError(f"step counts what was done, and can't be {step}")
     text["about"] = dict(about or {})
     tensors.update({f"arrays/{name}": np.asarray(x) for name, x in (arrays or {}).items()})
     write_tensors(path, tensors, {"burtorch": json.dumps(text)}, durable)
@@ -227,7 +285,7 @@ def save(
 def load(path: Any) -> Any:
     """The model that save stored, from a path, a binary file object or bytes.
 
-    Layers are made on the current tape.
+    Layers are made on the current tape. Its parameters are its own: the file may change afterwards.
     """
     return load_checkpoint(path).model()
 
@@ -235,10 +293,11 @@ def load(path: Any) -> Any:
 def load_checkpoint(path: Any) -> Checkpoint:
     """Everything that save stored, from a path, a binary file object or bytes.
 
-    Other safetensors files can be read too: restore(model=…) takes their parameters.
+    Other safetensors files can be read too: restore(model=…) takes their parameters. The arrays are views of
+    the file: read_tensors says what must not happen to it while they are in use.
     """
     tensors, metadata = read_tensors(path)
-    name = os.fspath(path) if isinstance(path, (str, os.PathLike)) else "the checkpoint"
+    name = _name_of(path)
     text: Any = {}
     if "burtorch" in metadata:
         try:
@@ -249,7 +308,7 @@ def load_checkpoint(path: Any) -> Checkpoint:
             found = text.get("format") if isinstance(text, dict) else None
             raise ValueError(f"{name} can't be read: it is {found!r}, known is {FORMAT!r}")
     return Checkpoint(
-        str(name),
+        name,
         {n: x for n, x in tensors.items() if "/" not in n},
         {n[len("arrays/") :]: x for n, x in tensors.items() if n.startswith("arrays/")},
         text.get("step") if _is_count(text.get("step")) else None,
@@ -328,8 +387,8 @@ class Checkpoint:
         kind, pieces = said.get("kind"), said.get("pieces", 0)
         if kind != type(optimizer).__name__:
             raise ValueError(f"{self.name} has an optimizer {kind}, not {type(optimizer).__name__}")
-        numbers = isinstance(said.get("lr"), (int, float)) and _is_count(said.get("steps"))
-        if not numbers or not _is_count(pieces) or pieces > len(self._tensors) + 1:
+        counts = _is_count(said.get("steps")) and _is_count(pieces)
+        if "lr" not in said or not counts or pieces > len(self._tensors) + 1:
             raise self._bad("its optimizer has no numbers")
         found: list[dict[str, NDArray[Any]]] = [{} for _ in range(pieces)]
         for name, x in self._tensors.items():
@@ -337,21 +396,29 @@ class Checkpoint:
             index, _, field = rest.partition("/")
             if head == "optimizer" and index.isdecimal() and int(index) < pieces:
                 found[int(index)][field] = np.array(x)
-        optimizer.load_state_dict({"lr": said["lr"], "steps": said["steps"], "state": found})
+        try:
+            optimizer.load_state_dict({**said, "state": found})
+        except ValueError as error:
+            raise self._bad(f"its optimizer: {error}") from None
 
     def _restore_random(self, random: Generator) -> None:
         said = self._part("random")
         if not said:
             raise ValueError(f"{self.name} has no generator of random numbers")
         kind = _state_of(random)["kind"]
+        state: Any = said.get("state")
         if said.get("kind") != kind:
             raise ValueError(f"{self.name} has random numbers of {said.get('kind')}, not of {kind}")
+        # Generators believe what they are told, and would draw from behind the end of their arrays.
+        now = random.state if isinstance(random, Random) else random.bit_generator.state
+        if not _could_be(state, now):
+            raise self._bad(f"the state of {kind} is none that it could be in")
         try:
             if isinstance(random, Random):
-                random.state = said["state"]
+                random.state = state
             else:
-                random.bit_generator.state = said["state"]
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+                random.bit_generator.state = state
+        except ValueError as error:
             raise self._bad(f"the state of {kind}: {error}") from None
 
     def _part(self, name: str) -> dict[str, Any]:
@@ -376,8 +443,24 @@ def _state_of(random: Generator) -> dict[str, Any]:
         return {"kind": "Random", "state": list(random.state)}
     if not isinstance(random, np.random.Generator):
         raise TypeError(f"a bt.Random or a numpy.random.Generator, not {type(random).__name__}")
-    state = _plain(random.bit_generator.state)
-    return {"kind": type(random.bit_generator).__name__, "state": state}
+    kind = type(random.bit_generator)
+    if kind not in (getattr(np.random, name, None) for name in _BIT_GENERATORS):
+        raise TypeError(f"states of {', '.join(_BIT_GENERATORS)} are known, not of {kind.__name__}")
+    return {"kind": kind.__name__, "state": _plain(random.bit_generator.state)}
+
+
+def _could_be(given: Any, now: Any, most: int = 2**64 - 1) -> bool:
+    """Whether a generator in the state `now` could get into the given one."""
+    if isinstance(now, Mapping):
+        same = isinstance(given, dict) and given.keys() == now.keys()
+        return same and all(_could_be(given[name], now[name], _MOST.get(name, -1)) for name in now)
+    if isinstance(now, (np.ndarray, list, tuple)):
+        each = np.iinfo(now.dtype).max if isinstance(now, np.ndarray) else most
+        same = isinstance(given, list) and len(given) == len(now)
+        return same and all(_could_be(x, 0, int(each)) for x in given)
+    if isinstance(now, str):
+        return bool(given == now)
+    return type(given) is int and 0 <= given <= most
 
 
 def _plain(x: Any) -> Any:

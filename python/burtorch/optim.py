@@ -13,6 +13,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Iterable
 from typing import Any, Callable, Union
 
@@ -123,15 +125,42 @@ def _kind(name: str, dtype: str) -> Any:
     return getattr(_optim, f"{name}_{dtype}")
 
 
+def _plain(option: Any) -> Any:
+    """An option without NumPy's types: a number, whether or not, or a pair."""
+    if isinstance(option, (bool, np.bool_)):
+        return bool(option)
+    return tuple(map(float, option)) if np.ndim(option) else float(option)
+
+
+def _is_number(x: Any) -> bool:
+    """Of something that a file may have said: true is no number, and 10**400 is none to compute with."""
+    try:
+        return isinstance(x, numbers.Real) and not isinstance(x, bool) and math.isfinite(x)
+    except OverflowError:
+        return False
+
+
+def _is_like(given: Any, own: Any) -> bool:
+    """Whether it could be the same option."""
+    if isinstance(own, tuple):
+        fits = isinstance(given, (tuple, list)) and len(given) == len(own)
+        return fits and all(map(_is_number, given))
+    return isinstance(given, bool) if isinstance(own, bool) else _is_number(given)
+
+
 class _Optimizer:
     """What all optimizers have in common."""
 
     def __init__(self, parameters: Any, lr: Rate, **options: Any) -> None:
         self._pieces = _pieces(parameters)
         self._schedule = lr if callable(lr) else None
-        name, first = type(self).__name__, float(lr(0) if callable(lr) else lr)
-        self._optimizers = [
-            _kind(name, piece.read()[0].dtype.name)(lr=first, **options) for piece in self._pieces
+        self._options = {name: _plain(option) for name, option in options.items()}
+        self._optimizers = self._made(float(lr(0) if callable(lr) else lr), self._options)
+
+    def _made(self, lr: float, options: dict[str, Any]) -> list[Any]:
+        name = type(self).__name__
+        return [
+            _kind(name, piece.read()[0].dtype.name)(lr=lr, **options) for piece in self._pieces
         ]
 
     @property
@@ -167,31 +196,50 @@ class _Optimizer:
             piece.zero_grad()
 
     def state_dict(self) -> dict[str, Any]:
-        """What is needed to go on as if nothing had happened: copies."""
+        """What is needed to go on as if nothing had happened: copies.
+
+        A schedule is only named: the optimizer that goes on has its own.
+        """
         return {
             "lr": self.lr,
             "steps": self.steps,
+            "options": dict(self._options),
+            "schedule": type(self._schedule).__name__ if self._schedule is not None else None,
             "state": [optimizer.state for optimizer in self._optimizers],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on where another optimizer of the same kind and parameters was."""
-        given = state["state"]
-        if len(given) != len(self._optimizers):
+        """Go on where another optimizer of the same kind and parameters was, with its options.
+
+        If the state does not fit, nothing is changed.
+        """
+        if state.get("schedule") is not None and self._schedule is None:
             raise ValueError(
-                f"a state of {len(given)} parameters does not fit {len(self._optimizers)}"
+                f"a state with learning rates of {state['schedule']} needs an optimizer whose lr is "
+                "such a schedule"
             )
-        for piece, optimizer, kept in zip(self._pieces, self._optimizers, given):
-            size, wanted = piece.read()[0].size, set(optimizer.state)
-            sizes = {name: np.size(numbers) for name, numbers in kept.items()}
-            if set(sizes) != wanted or any(n not in (0, size) for n in sizes.values()):
+        options, lr = state.get("options", self._options), state["lr"]
+        same = isinstance(options, dict) and options.keys() == self._options.keys()
+        if not same or not all(_is_like(options[name], x) for name, x in self._options.items()):
+            raise ValueError(f"a state of other options does not fit {type(self).__name__}")
+        if not _is_number(lr):
+            raise ValueError("the learning rate of a state is no number")
+        options = {name: _plain(option) for name, option in options.items()}
+        optimizers = self._made(float(lr), options)
+        given = state["state"]
+        if len(given) != len(optimizers):
+            raise ValueError(f"a state of {len(given)} parameters does not fit {len(optimizers)}")
+        for piece, optimizer, kept in zip(self._pieces, optimizers, given):
+            values, wanted = piece.read()[0], set(optimizer.state)
+            arrays = {name: np.asarray(x, values.dtype) for name, x in kept.items()}
+            shapes = {name: x.shape for name, x in arrays.items()}
+            if set(shapes) != wanted or any(n not in ((0,), (values.size,)) for n in shapes.values()):
                 raise ValueError(
-                    f"a state of {sizes} does not fit {size} parameters and {sorted(wanted)}"
+                    f"a state of {shapes} does not fit {values.size} parameters and {sorted(wanted)}"
                 )
-        for optimizer, kept in zip(self._optimizers, given):
-            optimizer.state = kept
+            optimizer.state = arrays
             optimizer.steps = state["steps"]
-        self.lr = state["lr"]
+        self._options, self._optimizers = options, optimizers
         self._follow_schedule()
 
 

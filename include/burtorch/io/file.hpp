@@ -14,7 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <system_error>
@@ -77,12 +79,15 @@ inline std::size_t bytesIn(std::span<const Bytes> parts) {
   return n;
 }
 
-// Not made from the name of the file, which may be as long as names may be.
+// Not made from the name of the file, which may be as long as names may be. Killed processes leave such files,
+// and numbers of processes come again.
 inline std::string temporaryName(unsigned long process) {
-  static std::atomic<unsigned> count{0};
+  static std::atomic<unsigned> count{0}; // some systems have no random numbers
+  std::random_device random;
   std::string name = ".burtorch.";
-  name.append(std::to_string(process)).append(".").append(std::to_string(count++));
-  return name.append(".tmp");
+  for (const unsigned long part : {process, 0ul + random(), 0ul + random() + count++})
+    name.append(std::to_string(part)).append(".");
+  return name.append("tmp");
 }
 
 #if defined(_WIN32)
@@ -104,7 +109,9 @@ public:
                             : purpose == For::creating ? CREATE_NEW
                                                        : OPEN_ALWAYS,
                             FILE_ATTRIBUTE_NORMAL, nullptr);
-    if (handle_ == INVALID_HANDLE_VALUE) failFile("open", path_, lastError());
+    if (handle_ != INVALID_HANDLE_VALUE) return;
+    if (purpose != For::creating || lastError() != ERROR_FILE_EXISTS)
+      failFile("open", path_, lastError());
   }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -145,12 +152,21 @@ public:
     if (!::FlushFileBuffers(handle_)) failFile("write", path_, lastError());
   }
   void close() { ::CloseHandle(std::exchange(handle_, INVALID_HANDLE_VALUE)); }
+  bool isOpen() const { return handle_ != INVALID_HANDLE_VALUE; }
   bool isPlain() const { return ::GetFileType(handle_) == FILE_TYPE_DISK; }
+  int whyNotPlain() const { return ERROR_INVALID_FUNCTION; }
   HANDLE handle() const { return handle_; }
 
 private:
   std::filesystem::path path_;
   HANDLE handle_;
+};
+
+// Nothing to be done: replaceFile waits for the disk.
+class FolderOf {
+public:
+  FolderOf(const std::filesystem::path&, const std::filesystem::path&) {}
+  void flushToDisk() {}
 };
 
 inline void replaceFile(const std::filesystem::path& from, const std::filesystem::path& to,
@@ -161,6 +177,7 @@ inline void replaceFile(const std::filesystem::path& from, const std::filesystem
 inline unsigned long processNumber() { return ::GetCurrentProcessId(); }
 inline void removeFile(const std::filesystem::path& path) { ::DeleteFileW(path.c_str()); }
 inline constexpr int isFolder = ERROR_ACCESS_DENIED; // what opening one says
+inline constexpr int tooManyLinks = ERROR_CANT_RESOLVE_FILENAME;
 
 #else
 
@@ -178,14 +195,16 @@ class OpenFile {
 public:
   enum class For { reading, writing, creating };
   OpenFile(const std::filesystem::path& path, For purpose) : OpenFile(path, purpose, path) {}
-  // Errors speak of the file by the second name; both outlive this.
+  // Errors speak of the file by the second name, which outlives this. What is to be created and is
+  // there already is not opened.
   OpenFile(const std::filesystem::path& path, For purpose, const std::filesystem::path& called)
       : path_(called.c_str()) {
     const int how = purpose == For::reading   ? O_RDONLY
                     : purpose == For::writing ? O_WRONLY | O_CREAT
                                               : O_WRONLY | O_CREAT | O_EXCL;
     number_ = unlessInterrupted([&] { return ::open(path.c_str(), how | O_CLOEXEC, 0666); });
-    if (number_ < 0) failFile("open", path_, errno);
+    if (number_ < 0 && (purpose != For::creating || errno != EEXIST))
+      failFile("open", path_, errno);
   }
   OpenFile(const OpenFile&) = delete;
   OpenFile& operator=(const OpenFile&) = delete;
@@ -194,7 +213,9 @@ public:
   }
 
   std::size_t size() const { return static_cast<std::size_t>(status().st_size); }
+  bool isOpen() const { return number_ >= 0; }
   bool isPlain() const { return S_ISREG(status().st_mode); }
+  int whyNotPlain() const { return S_ISDIR(status().st_mode) ? EISDIR : ENODEV; }
   void allowAs(const struct ::stat& other) { ::fchmod(number_, other.st_mode & 07777); }
 
   // One system call, unless the system takes less than it was given.
@@ -252,16 +273,25 @@ private:
   int number_;
 };
 
-inline void replaceFile(const std::filesystem::path& from, const std::filesystem::path& to,
-                        bool durable) {
+// The folder of a file: flushed, it holds the name that the file got.
+class FolderOf {
+public:
+  FolderOf(const std::filesystem::path& file, const std::filesystem::path& called)
+      : folder_(file.has_parent_path() ? file.parent_path() : ".", OpenFile::For::reading, called) {
+  }
+  void flushToDisk() { folder_.flushToDisk(); }
+
+private:
+  OpenFile folder_;
+};
+
+inline void replaceFile(const std::filesystem::path& from, const std::filesystem::path& to, bool) {
   if (::rename(from.c_str(), to.c_str()) < 0) failFile("replace", to, errno);
-  if (!durable) return;
-  const std::filesystem::path folder = to.has_parent_path() ? to.parent_path() : ".";
-  OpenFile(folder, OpenFile::For::reading).flushToDisk();
 }
 inline unsigned long processNumber() { return static_cast<unsigned long>(::getpid()); }
 inline void removeFile(const std::filesystem::path& path) { ::unlink(path.c_str()); }
 inline constexpr int isFolder = EISDIR;
+inline constexpr int tooManyLinks = ELOOP;
 
 #endif
 
@@ -276,42 +306,71 @@ inline void writeInPlace(const std::filesystem::path& path, std::span<const Byte
   file.close();
 }
 
-// A file that is there only until it takes another one's place.
-class TemporaryFile {
+// The file that a path means: where links lead to, whether or not something is there.
+inline std::filesystem::path withoutLinks(const std::filesystem::path& path) {
+  std::filesystem::path target = path;
+  std::error_code code;
+  for (int links = 0; std::filesystem::is_symlink(target, code); ++links) {
+    if (links == 40) failFile("open", path, tooManyLinks);
+    const auto next = std::filesystem::read_symlink(target, code);
+    if (code) failFile("open", path, code.value());
+    target = target.parent_path() / next;
+  }
+  return target;
+}
+
+// A new file that takes another one's place, or is gone.
+class Replacement {
 public:
-  explicit TemporaryFile(const std::filesystem::path& beside) {
-    for (int attempt = 0;; ++attempt) { // a killed process may have left one of this name
-      path_ = beside.parent_path() / temporaryName(processNumber());
-      std::error_code ignored;
-      if (attempt == 100 || !std::filesystem::exists(path_, ignored)) return;
-    }
+  Replacement(const std::filesystem::path& target, bool durable) : target_(target) {
+    if (durable) folder_.emplace(target_, target_); // which may be refused: before anything changes
+    do {
+      path_ = target.parent_path() / temporaryName(processNumber());
+      file_.emplace(path_, OpenFile::For::creating, target_);
+    } while (!file_->isOpen());
   }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (isThere_) removeFile(path_);
+  Replacement(const Replacement&) = delete;
+  Replacement& operator=(const Replacement&) = delete;
+  ~Replacement() {
+    if (isDone_) return;
+    file_.reset(); // where open files can't be removed
+    removeFile(path_);
   }
-  void fill(std::span<const Bytes> parts, const std::filesystem::path& like, bool durable) {
-    OpenFile file(path_, OpenFile::For::creating, like);
-    isThere_ = true;
+  void fill(std::span<const Bytes> parts) {
 #if !defined(_WIN32)
-    if (struct ::stat old; ::stat(like.c_str(), &old) == 0) file.allowAs(old);
-#else
-    static_cast<void>(like);
+    if (struct ::stat old; ::stat(target_.c_str(), &old) == 0) file_->allowAs(old);
 #endif
-    file.write(parts);
-    if (durable) file.flushToDisk();
-    file.close();
+    file_->write(parts);
+    if (folder_) file_->flushToDisk();
+    file_->close();
   }
-  void become(const std::filesystem::path& path, bool durable) {
-    replaceFile(path_, path, durable);
-    isThere_ = false;
+  void takePlace() {
+    replaceFile(path_, target_, folder_.has_value());
+    isDone_ = true;
+    if (folder_) folder_->flushToDisk();
   }
 
 private:
+  const std::filesystem::path& target_;
   std::filesystem::path path_;
-  bool isThere_ = false;
+  std::optional<FolderOf> folder_;
+  std::optional<OpenFile> file_;
+  bool isDone_ = false;
 };
+
+// Appends what a file still has, but at most so many bytes: what is no plain file may have no end.
+inline void readMore(OpenFile& file, std::vector<std::byte>& content, std::size_t most) {
+  const bool isPlain = file.isPlain();
+  const std::size_t size = isPlain ? file.size() : 0, start = content.size();
+  for (std::size_t room = isPlain ? size - std::min(size, start) : 4096;; room *= 2) {
+    const std::size_t got = content.size();
+    room = std::min(room, most - (got - start));
+    content.resize(got + room);
+    const std::size_t n = file.read(std::span(content).subspan(got));
+    content.resize(got + n);
+    if (isPlain || n < room || n == 0) return;
+  }
+}
 
 } // namespace detail
 
@@ -325,15 +384,10 @@ inline void writeFile(const std::filesystem::path& path, std::span<const Bytes> 
   if (std::filesystem::is_directory(status)) detail::failFile("write", path, detail::isFolder);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     return detail::writeInPlace(path, parts);
-  std::filesystem::path target = path;
-  if (std::filesystem::is_symlink(path, ignored)) { // the file it leads to is meant
-    target = std::filesystem::weakly_canonical(path, ignored);
-    if (ignored) target = path;
-  }
-  const bool durable = writing == Writing::durable;
-  detail::TemporaryFile fresh(target);
-  fresh.fill(parts, target, durable);
-  fresh.become(target, durable);
+  const std::filesystem::path target = detail::withoutLinks(path);
+  detail::Replacement fresh(target, writing == Writing::durable);
+  fresh.fill(parts);
+  fresh.takePlace();
 }
 inline void writeFile(const std::filesystem::path& path, Bytes content,
                       Writing writing = Writing::durable) {
@@ -343,18 +397,9 @@ inline void writeFile(const std::filesystem::path& path, Bytes content,
 // All bytes of a file; what has no size, such as a pipe, is read to its end.
 inline std::vector<std::byte> readFile(const std::filesystem::path& path) {
   detail::OpenFile file(path, detail::OpenFile::For::reading);
-  std::vector<std::byte> content(file.isPlain() ? file.size() : 0);
-  content.resize(file.read(content));
-  if (file.isPlain()) return content;
-  for (std::size_t got = 0, room = 4096;; room *= 2) {
-    content.resize(got + room);
-    const std::size_t n = file.read(std::span(content).subspan(got));
-    got += n;
-    if (n < room) {
-      content.resize(got);
-      return content;
-    }
-  }
+  std::vector<std::byte> content;
+  detail::readMore(file, content, std::numeric_limits<std::size_t>::max());
+  return content;
 }
 
 // A file as memory, to be read: pages come from the disk when they are looked at. Whoever truncates the file
@@ -363,7 +408,7 @@ class MappedFile {
 public:
   explicit MappedFile(const std::filesystem::path& path) {
     const detail::OpenFile file(path, detail::OpenFile::For::reading);
-    if (!file.isPlain()) detail::failFile("map", path, detail::isFolder);
+    if (!file.isPlain()) detail::failFile("map", path, file.whyNotPlain());
     size_ = file.size();
     if (size_ == 0) return;
 #if defined(_WIN32)

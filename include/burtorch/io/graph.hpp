@@ -23,6 +23,7 @@
 #include <burtorch/io/stream.hpp>
 #include <burtorch/tape.hpp>
 #include <burtorch/view.hpp>
+#include <burtorch/viz/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -122,6 +123,11 @@ struct GraphFile {
   static constexpr std::size_t checkedFrom = 16; // the checksum is of what follows it
 };
 
+// What is not UTF-8 becomes U+FFFD, as wherever labels are written.
+inline std::string asUtf8(std::string_view label) {
+  return viz::detail::escaped(label, [](const auto&...) { return false; });
+}
+
 // ---- saving --------------------------------------------------------------------------------------
 
 template <class T, class... O> class GraphWriter {
@@ -183,6 +189,8 @@ private:
   }
 
   void writeMarks(ByteWriter& out) const {
+    if (options_.marks.size() > tape_.size() + 1)
+      fail(ErrorKind::badArgument, "saveGraph: more marks than there are places for them");
     out.integer(options_.marks.size());
     std::size_t before = 0;
     for (const auto& mark : options_.marks) {
@@ -201,7 +209,7 @@ private:
       const std::string label = tape_.label(i);
       if (label.empty()) continue;
       labels.integer(i - before);
-      labels.text(label);
+      labels.text(asUtf8(label));
       before = i;
       ++count;
     }
@@ -307,10 +315,15 @@ struct GraphHead {
   std::string dtype;
 };
 
-inline GraphHead readGraphHead(Bytes bytes) {
-  ByteReader in(bytes);
+// What is known of a graph from its first bytes.
+struct GraphStart {
+  std::uint32_t checksum;
+  std::uint64_t size;
+};
+
+inline GraphStart readGraphStart(ByteReader& in) {
   const Bytes magic = std::as_bytes(std::span(GraphFile::magic));
-  if (bytes.size() < magic.size() || !std::ranges::equal(in.raw(magic.size()), magic))
+  if (in.left() < magic.size() || !std::ranges::equal(in.raw(magic.size()), magic))
     in.fail("it does not begin as graphs do");
   const auto version = in.fixed<std::uint32_t>();
   if (version == GraphFile::version << 24) in.fail("its bytes are in the wrong order");
@@ -318,7 +331,12 @@ inline GraphHead readGraphHead(Bytes bytes) {
     in.fail("it is of version " + std::to_string(version) + ", known is " +
             std::to_string(GraphFile::version));
   const auto checksum = in.fixed<std::uint32_t>();
-  const auto size = in.fixed<std::uint64_t>();
+  return {checksum, in.fixed<std::uint64_t>()};
+}
+
+inline GraphHead readGraphHead(Bytes bytes) {
+  ByteReader in(bytes);
+  const auto [checksum, size] = readGraphStart(in);
   if (size != bytes.size())
     in.fail("it should have " + std::to_string(size) + " bytes and has " +
             std::to_string(bytes.size()));
@@ -430,6 +448,9 @@ private:
 
   void readMarks() {
     const std::size_t n = in_.count(1);
+    if (n > head_.nodes + 1) in_.fail("more marks than there are places for them");
+    marks_.reserve(n);
+    taken_.reserve(n);
     std::size_t at = 0;
     for (std::size_t i = 0; i < n; ++i) {
       const std::uint64_t more = in_.integer();
@@ -451,7 +472,9 @@ private:
       const std::uint64_t more = in_.integer();
       if (head_.nodes == 0 || more > head_.nodes - 1 - at) in_.fail("a label of no node");
       at += static_cast<std::size_t>(more);
-      tape_.setLabel(base_ + at, std::string(in_.text()));
+      const std::string_view label = in_.text();
+      if (asUtf8(label) != label) in_.fail("a label that is no UTF-8");
+      tape_.setLabel(base_ + at, std::string(label));
     }
   }
 
@@ -620,11 +643,22 @@ LoadedGraph<T, O...> loadGraph(Tape<T, O...>& tape, Bytes from,
                                std::type_identity_t<KnownBlocks<T, O...>> blocks = {}) {
   return detail::GraphReader<T, O...>(tape, from, blocks).read();
 }
-// Read, not mapped: what another process does to the file meanwhile must not matter.
+// The bytes of a file that begins as graphs do, and no more than it says it has, but one. Read, not mapped:
+// what another process does to the file meanwhile must not matter.
+inline std::vector<std::byte> readGraph(const std::filesystem::path& path) {
+  detail::OpenFile file(path, detail::OpenFile::For::reading);
+  std::vector<std::byte> content;
+  detail::readMore(file, content, detail::GraphFile::headBytes);
+  detail::ByteReader start(content);
+  const std::uint64_t size = detail::readGraphStart(start).size;
+  if (size >= content.size())
+    detail::readMore(file, content, static_cast<std::size_t>(size - content.size()) + 1);
+  return content;
+}
 template <class T, class... O>
 LoadedGraph<T, O...> loadGraph(Tape<T, O...>& tape, const std::filesystem::path& path,
                                std::type_identity_t<KnownBlocks<T, O...>> blocks = {}) {
-  return loadGraph(tape, Bytes(readFile(path)), blocks);
+  return loadGraph(tape, Bytes(readGraph(path)), blocks);
 }
 
 // The name of the scalar type of a stored graph: which tape to load it into.

@@ -164,8 +164,10 @@ template <Parts parts, class T, class... O, class Check>
 std::size_t loadRangeFile(Tape<T, O...>& tape, std::size_t first, const std::filesystem::path& path,
                           const Check& check) {
   OpenFile file(path, OpenFile::For::reading);
-  if (!file.isPlain()) {
-    const auto content = readFile(path);
+  if (!file.isPlain()) { // no more than a node too many: it may have no end
+    demandRange(first, first, tape.size());
+    std::vector<std::byte> content;
+    readMore(file, content, (tape.size() - first + 1) * bytesPerNode<parts, T>);
     check(nodesIn<parts>(content.size(), tape, first, path));
     return loadRange<parts>(tape, first, Bytes(content));
   }
