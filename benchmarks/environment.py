@@ -67,9 +67,9 @@ def install(peer: Peer) -> None:
         return
     stamp = HOME / "installed" / peer.name
     wanted = " ".join([*peer.pip, *peer.debian, *peer.modules])
-    if stamp.is_file() and stamp.read_text().splitlines()[0] == wanted:
-        if set(peer.debian) <= set(debian_versions(peer)):
-            return
+    is_there = stamp.is_file() and stamp.read_text().splitlines()[0] == wanted
+    if is_there and set(peer.debian) <= set(debian_versions(peer)):
+        return
     if not PYTHON.is_file():
         run([sys.executable, "-m", "venv", str(HOME)])
     if peer.pip:

@@ -116,7 +116,12 @@ class Peer:
         return self.name in ("burtorch", "yardstick")
 
     def offers(
-        self, way: str, *works: str, tolerance: float = 1e-9, is_slow: bool = False, samples: int = 1
+        self,
+        way: str,
+        *works: str,
+        tolerance: float = 1e-9,
+        is_slow: bool = False,
+        samples: int = 1,
     ) -> Callable[[Any], Any]:
         """Decorate a function of a work's name and parameters that returns a Loop."""
         how: dict[str, Any] = {"tolerance": tolerance, "is_slow": is_slow, "samples": samples}

@@ -394,8 +394,8 @@ PyObject* callFast(PyObject* self, PyObject* const* args, std::size_t count, PyO
     bool isDone = false;
     try {
       isDone = out != nullptr &&
-               f->valueAndGradient(
-                   x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data), value);
+               f->valueAndGradient(x, reinterpret_cast<double*>(py::detail::array_proxy(out)->data),
+                                   value);
     } catch (...) { // no memory for a workspace
       Py_DECREF(out);
       translateException();
@@ -627,7 +627,8 @@ std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
                                   std::min<std::size_t>(512, n / (32 * threads) + 1));
   std::atomic<std::size_t> next = 0, end = n;
   const auto endAt = [&](std::size_t row) {
-    for (std::size_t e = end; row < e && !end.compare_exchange_weak(e, row);) {}
+    for (std::size_t e = end; row < e && !end.compare_exchange_weak(e, row);) {
+    }
   };
   std::vector<std::exception_ptr> failures(threads);
   const auto work = [&](std::size_t k) {
@@ -746,8 +747,8 @@ py::tuple graph(const Function& f) {
   };
   if (!follow(in)) throw py::value_error("the inputs do not stand next to each other");
   const std::size_t record = t.tape.recordOf(out.front());
-  const bool isWhole = record == t.tape.records().size() ||
-                       t.tape.records()[record].firstResult() == out.front();
+  const bool isWhole =
+      record == t.tape.records().size() || t.tape.records()[record].firstResult() == out.front();
   std::size_t outputs = out.front();
   if (!follow(out) || out.back() + std::size_t{1} != t.tape.size() || !isWhole) {
     outputs = t.tape.size();
@@ -764,7 +765,7 @@ py::tuple graph(const Function& f) {
 }
 
 // The function that such a tape holds.
-std::unique_ptr<Function> functionOn(AnyTape& any, const std::vector<Mark*>& marks) {
+std::unique_ptr<Function> functionOnTape(AnyTape& any, const std::vector<Mark*>& marks) {
   const auto refuse = [](const std::string& why) -> void {
     throw py::value_error("this graph is no stored function: " + why);
   };
@@ -804,7 +805,7 @@ void registerCompile(py::module_& module) {
   py::class_<Function>(module, "Function", "A recorded function of a flat vector.")
       .def(py::init<const Tracing&, const py::sequence&, bool>(), py::arg("tracing"),
            py::arg("outputs"), py::arg("shares") = false)
-      .def(py::init(&functionOn), py::arg("tape"), py::arg("marks"))
+      .def(py::init(&functionOnTape), py::arg("tape"), py::arg("marks"))
       .def_property_readonly("inputs", &Function::inputs)
       .def_property_readonly("outputs", &Function::outputs)
       .def_property_readonly("operations", &Function::operations)

@@ -230,7 +230,7 @@ py::object loadGraph(const py::object& from, bool withMarks) {
   if (!isPath(from))
     return withContent(from, [&](bt::Bytes bytes) { return loadGraphFrom(bytes, withMarks); });
   const auto content = withFile(from, [](const Path& path) {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     return bt::readGraph(path);
   });
   return loadGraphFrom(content, withMarks);

@@ -155,8 +155,7 @@ template <bool isGrad> void assign(const PyView& view, const py::object& numbers
 
 bool isView(const py::handle& object) { return py::isinstance<PyView>(object); }
 bool isArray(const py::handle& object) { // one of no dimensions is a number
-  return py::isinstance<py::array>(object) &&
-         py::reinterpret_borrow<py::array>(object).ndim() != 0;
+  return py::isinstance<py::array>(object) && py::reinterpret_borrow<py::array>(object).ndim() != 0;
 }
 PyView& viewOf(const py::handle& object) { return object.cast<PyView&>(); }
 
@@ -198,8 +197,8 @@ py::object viewOfValues(const py::array& objects) {
       v.check();
       const std::size_t node = v.sysGetRawNodeIndex();
       if (!runs.empty() && node == lastNodeOf(runs.back()) + 1)
-        runs.back() = ViewOf<T>::at(t.tape, runs.back().sysGetRawNodeIndex(), 1,
-                                    runs.back().size() + 1);
+        runs.back() =
+            ViewOf<T>::at(t.tape, runs.back().sysGetRawNodeIndex(), 1, runs.back().size() + 1);
       else runs.push_back(ViewOf<T>::at(t.tape, node, 1, 1));
     }
     const Shape shape = shapeOf(objects);

@@ -125,8 +125,7 @@ TEST_CASE("fixed layers: attention, transformer block and CharMLP as on views") 
   const auto rows = [&](bt::Tape<double>& on) {
     Attention::Rows<bt::Value<double>> out;
     for (std::size_t i = 0; i < positions; ++i)
-      for (std::size_t j = 0; j < size; ++j)
-        out[i][j] = bt::Value<double>(on, x(i, j).dataCopy());
+      for (std::size_t j = 0; j < size; ++j) out[i][j] = bt::Value<double>(on, x(i, j).dataCopy());
     return out;
   };
   checkAgainstViews<Attention>(rows, attention, tape, attention(x, positions));

@@ -131,10 +131,9 @@ TEST_CASE("results go into exactly as much room as they need") {
   const Batch batch(c.gpt.model(), 3);
   const std::size_t p = c.gpt.model().numParameters();
   std::vector<double> room(3 * p - 1), logits(3 * 4 * 7);
-  CHECK(std::string(errorOf([&] {
-                      c.gpt.perSampleGradients(batch.x, batch.y, room);
-                    }).what()) == "room for " + std::to_string(3 * p - 1) + " numbers, but " +
-                                      std::to_string(3 * p) + " gradients");
+  CHECK(std::string(errorOf([&] { c.gpt.perSampleGradients(batch.x, batch.y, room); }).what()) ==
+        "room for " + std::to_string(3 * p - 1) + " numbers, but " + std::to_string(3 * p) +
+            " gradients");
   c.gpt.logits(batch.x, logits);
   logits.push_back(0);
   CHECK(std::string(errorOf([&] { c.gpt.logits(batch.x, logits); }).what()) ==

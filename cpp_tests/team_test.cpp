@@ -68,7 +68,8 @@ TEST_CASE("a team may move, and a moved one starts anew") {
   CHECK(whoRuns(team, 2)[1] != first[1]); // NOLINT: what is left is an empty team
 }
 
-#if __has_include(<sys/wait.h>) && !defined(__SANITIZE_THREAD__) // which can't follow threads there
+#if __has_include(                                                                                 \
+    <sys/wait.h>) && !defined(__SANITIZE_THREAD__) // which can't follow threads there
 TEST_CASE("a child of a fork makes threads of its own") {
   Team team;
   whoRuns(team, 3);

@@ -37,14 +37,14 @@ def attention(x, heads, positions):
     return torch.cat(sequences)
 
 
-def attention_layer(x, kqv, weight, bias, heads, positions):
+def attention_layer(heads, positions, x, kqv, weight, bias):
     return functional.linear(attention(x @ kqv.T, heads, positions), weight, bias)
 
 
 def transformer(x, heads, positions, sa, up, down, ln1, ln2):
     """Pre-norm: each of sa … ln2 is a tuple of parameters."""
     size = x.shape[1:]
-    x = x + attention_layer(functional.layer_norm(x, size, *ln1), *sa, heads, positions)
+    x = x + attention_layer(heads, positions, functional.layer_norm(x, size, *ln1), *sa)
     hidden = functional.relu(functional.linear(functional.layer_norm(x, size, *ln2), *up))
     return x + functional.linear(hidden, *down)
 
@@ -155,7 +155,7 @@ def cases():
     sa = {"kqv": (3 * size, size), "weight": (size, size), "bias": (size,)}
     yield case(
         "SelfAttention",
-        lambda x, **p: attention_layer(x, *p.values(), heads, positions),
+        lambda x, **p: attention_layer(heads, positions, x, *p.values()),
         arguments,
         x=some(2 * positions, size),
         **{name: some(*shape, low=-0.5, high=0.5) for name, shape in sa.items()},

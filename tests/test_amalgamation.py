@@ -28,7 +28,7 @@ def test_the_listing_compiles_with_it(
     assert run([tmp_path / "listing"]) == LISTING_PRINTS
 
 
-EVERYTHING = '''#include "burtorch.h"
+EVERYTHING = """#include "burtorch.h"
 #include <array>
 #include <cstdio>
 #include <vector>
@@ -46,7 +46,7 @@ int main() {
   const bool right = Square::value(std::array{3.0}) == 9 && halves.size() == 0 && file.size() > 0;
   std::puts(better && right ? "all" : "no");
 }
-'''
+"""
 
 
 def test_all_of_it_is_in_one_file_when_asked(run: Run, tmp_path: Path, compiler: str) -> None:

@@ -322,7 +322,12 @@ def test_a_ratio_above_what_was_reached_fails_unless_the_passes_differ_as_much()
 
 def test_of_several_rows_the_fastest_that_ran_counts() -> None:
     ratio = replace(RATIO, to=("b", "c", "d"), called="the best")
-    rows = [result("a", min=1.0), result("b", min=4.0), result("c", min=2.0), result("d", error="x")]
+    rows = [
+        result("a", min=1.0),
+        result("b", min=4.0),
+        result("c", min=2.0),
+        result("d", error="x"),
+    ]
     verdict = check.judge(rows, ratio)
     assert verdict.measured == 0.5
     assert verdict.ratio.what == "a / the best"

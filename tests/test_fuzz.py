@@ -9,7 +9,6 @@ import pytest
 import setup
 from conftest import ROOT, Run
 
-
 CORPUS = ROOT / "cpp_tests" / "fuzz" / "corpus"
 
 

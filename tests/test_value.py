@@ -292,7 +292,11 @@ class TestDetectAnomaly:
         (lambda: bt.reduce_sum(3), TypeError, "sequence of Values"),
         (lambda: bt.reduce_max([]), ValueError, "extremum of no operands"),
         (lambda: bt.inner_product([bt.Value(1.0)], []), ValueError, "1 with 0 operands"),
-        (lambda: bt.clamp("1", 0, 1), TypeError, "expected a Value, a View or a number first, not str"),
+        (
+            lambda: bt.clamp("1", 0, 1),
+            TypeError,
+            "expected a Value, a View or a number first, not str",
+        ),
         (lambda: bt.clamp(1.0, None, 1), TypeError, "numbers as bounds, not NoneType"),
         (lambda: bt.tanh(np.zeros(2)), TypeError, "not numpy.ndarray"),
         (lambda: bt.tanh(np.array(["x"], dtype=object)), TypeError, "not str"),

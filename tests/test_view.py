@@ -42,9 +42,7 @@ def run(block: str, x: dict[str, bt.View], arguments: dict[str, Any]) -> Any:
     return getattr(bt, block)(*x.values(), **arguments)
 
 
-def run_layer(
-    name: str, x: dict[str, bt.View], size: int, heads: int, positions: int
-) -> bt.View:
+def run_layer(name: str, x: dict[str, bt.View], size: int, heads: int, positions: int) -> bt.View:
     layer = getattr(bt.nn, name)(size, heads)
     attention = layer if name == "SelfAttention" else layer.attention
     attention.keys_queries_values = x["kqv"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import suppress
 from typing import Any
 
 import atheris
@@ -55,15 +56,10 @@ def try_input(data: bytes) -> None:
         return
     repr(checkpoint)
     model = bt.nn.CharMLP(hidden=2, vocab=3, embed=2, context=2)
-    try:
-        with bt.Tape():
-            model = checkpoint.model()
-    except REFUSALS:
-        pass
-    try:
+    with suppress(*REFUSALS), bt.Tape():
+        model = checkpoint.model()
+    with suppress(*REFUSALS):
         checkpoint.restore(model=model)
-    except REFUSALS:
-        pass
     for kind in (bt.optim.GD, bt.optim.SGD, bt.optim.Adam, bt.optim.AdamW):
         optimizer = kind(model, lr=0.1)
         try:

@@ -31,10 +31,9 @@ public:
     if (!workers_.empty() && workers_.front()->process != process()) workers_.clear();
     while (workers_.size() + 1 < n) workers_.emplace_back(new Worker);
     for (std::size_t i = 1; i < n; ++i)
-      workers_[i - 1]->start({[](const void* all, std::size_t which) {
-                                (*static_cast<const Job*>(all))(which);
-                              },
-                              &job, i});
+      workers_[i - 1]->start(
+          {[](const void* all, std::size_t which) { (*static_cast<const Job*>(all))(which); }, &job,
+           i});
     job(0);
     for (std::size_t i = 1; i < n; ++i) workers_[i - 1]->await(State::busy);
   }

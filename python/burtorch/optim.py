@@ -159,9 +159,7 @@ class _Optimizer:
 
     def _made(self, lr: float, options: dict[str, Any]) -> list[Any]:
         name = type(self).__name__
-        return [
-            _kind(name, piece.read()[0].dtype.name)(lr=lr, **options) for piece in self._pieces
-        ]
+        return [_kind(name, piece.read()[0].dtype.name)(lr=lr, **options) for piece in self._pieces]
 
     @property
     def lr(self) -> float:
@@ -233,7 +231,9 @@ class _Optimizer:
             values, wanted = piece.read()[0], set(optimizer.state)
             arrays = {name: np.asarray(x, values.dtype) for name, x in kept.items()}
             shapes = {name: x.shape for name, x in arrays.items()}
-            if set(shapes) != wanted or any(n not in ((0,), (values.size,)) for n in shapes.values()):
+            if set(shapes) != wanted or any(
+                n not in ((0,), (values.size,)) for n in shapes.values()
+            ):
                 raise ValueError(
                     f"a state of {shapes} does not fit {values.size} parameters and {sorted(wanted)}"
                 )

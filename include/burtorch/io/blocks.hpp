@@ -195,7 +195,7 @@ template <class T, class... O> KnownBlocks<T, O...> everyBlock() {
 #define BURTORCH_MAP(Name, function) knownBlock<block::MapBounded<op::Name>, T, O...>(),
               BURTORCH_CLIPPED_OPERATIONS(BURTORCH_MAP)
 #undef BURTORCH_MAP
-              knownBlock<block::Affine, T, O...>(),
+                  knownBlock<block::Affine, T, O...>(),
       knownBlock<block::MatMul, T, O...>(),
       knownBlock<block::Gather, T, O...>(),
       knownBlock<block::GatherAffine, T, O...>(),

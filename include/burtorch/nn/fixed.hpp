@@ -67,8 +67,7 @@ constexpr X dotWithBias(std::span<const X, n> w, const std::array<X, n>& x, cons
   }
 }
 
-template <class X>
-constexpr X dot(std::span<const X> w, std::span<const X> x) { // of at least one
+template <class X> constexpr X dot(std::span<const X> w, std::span<const X> x) { // of at least one
   if constexpr (isRecorded<X>) {
     return innerProduct(w, x);
   } else {
@@ -111,8 +110,7 @@ template <class Layer> struct OfArrays {
 } // namespace detail
 
 // x·wᵀ + b.
-template <std::size_t in, std::size_t out>
-struct Linear : detail::OfArrays<Linear<in, out>> {
+template <std::size_t in, std::size_t out> struct Linear : detail::OfArrays<Linear<in, out>> {
   using detail::OfArrays<Linear>::apply;
   static constexpr std::size_t inputs = in, outputs = out, parameters = out * in + out;
 
@@ -209,9 +207,8 @@ struct SelfAttention : detail::OfArrays<SelfAttention<size, heads, positions>> {
   static constexpr Rows<X> apply(std::span<const X, parameters> p, const Rows<X>& x) {
     // For each head its keys, its queries, its values.
     const auto all = detail::each<positions>([&](std::size_t i) {
-      return detail::each<3 * size>([&](std::size_t row) {
-        return detail::dot<X>(p.subspan(row * size, size), x[i]);
-      });
+      return detail::each<3 * size>(
+          [&](std::size_t row) { return detail::dot<X>(p.subspan(row * size, size), x[i]); });
     });
     return detail::each<positions>([&](std::size_t i) {
       const auto weights =
@@ -271,8 +268,8 @@ struct TransformerBlock : detail::OfArrays<TransformerBlock<size, heads, positio
                           norms = forward + FeedForward::parameters;
     const auto norm1 = p.template subspan<norms, Norm::parameters>();
     const auto norm2 = p.template last<Norm::parameters>();
-    const auto normal = detail::each<positions>(
-        [&](std::size_t i) { return Norm::apply(norm1, x[i]); });
+    const auto normal =
+        detail::each<positions>([&](std::size_t i) { return Norm::apply(norm1, x[i]); });
     const auto attended = Attention::apply(p.template first<forward>(), normal);
     return detail::each<positions>([&](std::size_t i) {
       const auto y = plus(x[i], attended[i]);

@@ -58,8 +58,7 @@ public:
                                                 {"vocab", config.vocab},
                                                 {"embed", config.embed},
                                                 {"context", config.context}})),
-        random_(seeded(config.seed)),
-        table_(tape_, config.vocab, config.embed, random_),
+        random_(seeded(config.seed)), table_(tape_, config.vocab, config.embed, random_),
         hidden_(tape_, config.context * config.embed, config.hidden, random_),
         output_(tape_, config.hidden, config.vocab, random_), parameters_(tape_.size()) {}
 
@@ -71,8 +70,7 @@ public:
 
   // x: context indices per sample. One row of logits per sample.
   template <ContiguousIntegers X>
-  V logits(const X& x,
-           ParameterGradients gradients = ParameterGradients::accumulate) const {
+  V logits(const X& x, ParameterGradients gradients = ParameterGradients::accumulate) const {
     const V h = gatherAffine(table_.weight, x, hidden_.weight, hidden_.bias, gradients);
     return output_(tanh(h), gradients);
   }
@@ -118,8 +116,7 @@ public:
                                                 {"size", config.size},
                                                 {"layers", config.layers},
                                                 {"heads", config.heads}})),
-        random_(seeded(config.seed)),
-        tokens_(tape_, config.vocab, config.size, random_),
+        random_(seeded(config.seed)), tokens_(tape_, config.vocab, config.size, random_),
         positions_(tape_, config.context, config.size, random_) {
     for (std::size_t i = 0; i < config.layers; ++i)
       blocks_.emplace_back(tape_, config.size, config.heads, random_);

@@ -273,7 +273,7 @@ private:
 
   Model model_;
   std::vector<std::unique_ptr<Model>> copies_;
-  Team team_; // that works on them
+  Team team_;                                                     // that works on them
   std::size_t largest_ = std::numeric_limits<std::size_t>::max(); // micro-batch
 };
 
