@@ -41,7 +41,7 @@ std::string shapeOf(const py::array& array) {
   return py::str(array.attr("shape")).cast<std::string>();
 }
 
-std::size_t positive(py::ssize_t number, const char* name) {
+std::size_t demandPositive(py::ssize_t number, const char* name) {
   if (number < 1)
     throw py::value_error(std::string(name) + " must be at least 1: " + std::to_string(number));
   return static_cast<std::size_t>(number);
@@ -72,8 +72,10 @@ public:
 
   double lossAndGradient(const py::handle& x, const py::handle& y, py::ssize_t microBatch,
                          py::ssize_t threads, bool accumulate) {
-    nn::BatchOptions options{
-        positive(microBatch, "micro_batch"), positive(threads, "threads"), accumulate, {}};
+    nn::BatchOptions options{demandPositive(microBatch, "micro_batch"),
+                             demandPositive(threads, "threads"),
+                             accumulate,
+                             {}};
     return withSamples(x, y, [&](auto xs, auto ys) {
       return run(xs.size(), options.between,
                  [&] { return oracle_.lossAndGradient(xs, ys, options); });
@@ -82,7 +84,7 @@ public:
 
   double loss(const py::handle& x, const py::handle& y, py::ssize_t microBatch) {
     nn::BatchOptions options;
-    options.microBatch = positive(microBatch, "micro_batch");
+    options.microBatch = demandPositive(microBatch, "micro_batch");
     return withSamples(x, y, [&](auto xs, auto ys) {
       return run(xs.size(), options.between, [&] { return oracle_.loss(xs, ys, options); });
     });
@@ -248,18 +250,18 @@ template <class T> void registerModels(py::module_& module, const std::string& d
       .def(py::init([](py::ssize_t hidden, py::ssize_t vocab, py::ssize_t embed,
                        py::ssize_t context, nn::Seed seed) {
              return std::make_unique<BoundModel<MLP>>(typename MLP::Config{
-                 positive(hidden, "hidden"), positive(vocab, "vocab"), positive(embed, "embed"),
-                 positive(context, "context"), seed});
+                 demandPositive(hidden, "hidden"), demandPositive(vocab, "vocab"),
+                 demandPositive(embed, "embed"), demandPositive(context, "context"), seed});
            }),
            py::arg("hidden"), py::arg("vocab"), py::arg("embed"), py::arg("context"),
            py::arg("seed"));
   registerModel<GPT>(module, "GPT_" + dtype)
       .def(py::init([](py::ssize_t vocab, py::ssize_t context, py::ssize_t dModel,
                        py::ssize_t layers, py::ssize_t heads, nn::Seed seed) {
-             return std::make_unique<BoundModel<GPT>>(
-                 typename GPT::Config{positive(vocab, "vocab"), positive(context, "context"),
-                                      positive(dModel, "d_model"), positive(layers, "layers"),
-                                      positive(heads, "heads"), seed});
+             return std::make_unique<BoundModel<GPT>>(typename GPT::Config{
+                 demandPositive(vocab, "vocab"), demandPositive(context, "context"),
+                 demandPositive(dModel, "d_model"), demandPositive(layers, "layers"),
+                 demandPositive(heads, "heads"), seed});
            }),
            py::arg("vocab"), py::arg("context"), py::arg("d_model"), py::arg("layers"),
            py::arg("heads"), py::arg("seed"));

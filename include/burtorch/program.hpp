@@ -638,7 +638,7 @@ private:
 template <class X> using ElementOf = std::remove_cvref_t<decltype(std::declval<X&>()[0])>;
 
 // What the elements of x are: the scalar that a program then runs over.
-template <class X> struct ScalarIn {
+template <class X> struct ProgramScalar {
   using type = ElementOf<const X>;
   static_assert(!std::integral<type>,
                 "a Program runs over floating-point numbers or other scalars: "
@@ -665,7 +665,7 @@ template <std::size_t n, class X> BURTORCH_INLINE constexpr void demandElements(
 template <auto f, std::size_t numberOfInputs> struct Program {
 private:
   using Code = detail::ProgramCode<f, numberOfInputs>;
-  template <class X> using ScalarIn = typename detail::ScalarIn<X>::type;
+  template <class X> using ScalarIn = typename detail::ProgramScalar<X>::type;
 
   template <class T, class X> BURTORCH_INLINE static constexpr auto forward(const X& x) {
     detail::demandElements<inputs>(x);

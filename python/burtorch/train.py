@@ -400,9 +400,9 @@ def run_train(options: argparse.Namespace) -> int:
             )
             complete = run.fit(report, quiet=options.quiet)
             path = run.save(out)
-    print(f"{'saved' if complete else f'stopped after step {run.steps_made}, saved'}: {path}")
-    print(go_on)
-    print(f"read what it says with: burtorch generate {out}")
+            ended = "saved" if complete else f"stopped after step {run.steps_made}, saved"
+            print(f"{ended}: {path}\n{go_on}")
+            print(f"read what it says with: burtorch generate {out}", flush=True)
     return 0 if complete else 130
 
 
