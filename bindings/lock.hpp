@@ -7,8 +7,6 @@
 // begins, and the thread sleeps until the process is gone, as it does in newer Pythons.
 #pragma once
 
-#include "tape.hpp"
-
 #include <Python.h>
 
 #include <chrono>
@@ -60,16 +58,6 @@ public:
 inline bool isInterrupted() {
   const Relocked locked;
   return PyErr_CheckSignals() != 0;
-}
-
-// work() on so many nodes, without the lock if it takes more than a moment; whoever else uses
-// the tape meanwhile is told.
-template <class T, class Work>
-auto unlockedIfLong(TapeOf<T>& tape, std::size_t nodes, const Work& work) {
-  if (nodes < longSweep) return work();
-  const typename TapeOf<T>::Busy busy(tape);
-  const Unlocked unlocked;
-  return work();
 }
 
 } // namespace burtorch_python

@@ -4,13 +4,19 @@
 // The classes are private, one per model and dtype; burtorch.nn.CharMLP and GPT choose one. The
 // parameters' memory never moves (Oracle::reserve), so views of it stay what they are; they keep
 // the model alive.
+//
+// What comes from Python is checked here and by the oracle before anything is computed. The engine's own checks
+// note the birth of every node, which would cost an eighth of a GPT's time, and no handle leaves this file.
+#undef BURTORCH_CHECKS
+#define BURTORCH_CHECKS 0
+
 #include "lock.hpp"
-#include "register.hpp"
 
 #include <burtorch/nn/generate.hpp>
 #include <burtorch/nn/oracle.hpp>
 
 #include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <chrono>
@@ -24,6 +30,7 @@ namespace burtorch_python {
 
 namespace {
 
+namespace bt = burtorch;
 namespace nn = bt::nn;
 
 template <class Id> using Indices = py::array_t<Id, py::array::c_style>;

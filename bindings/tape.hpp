@@ -11,6 +11,7 @@
 // same slow path and is told.
 #pragma once
 
+#include "lock.hpp"
 #include "dtypes.hpp"
 #include "shared_memory.hpp"
 
@@ -224,5 +225,15 @@ template <class F> decltype(auto) visitPlain(AnyTape& any, F&& f) {
 AnyTape& currentTape();
 void enterTape(AnyTape& tape);
 void leaveTape(AnyTape& tape);
+
+// work() on so many nodes, without the lock if it takes more than a moment; whoever else uses
+// the tape meanwhile is told.
+template <class T, class Work>
+auto unlockedIfLong(TapeOf<T>& tape, std::size_t nodes, const Work& work) {
+  if (nodes < longSweep) return work();
+  const typename TapeOf<T>::Busy busy(tape);
+  const Unlocked unlocked;
+  return work();
+}
 
 } // namespace burtorch_python

@@ -10,7 +10,8 @@
 #include <stdexcept>
 #include <string>
 
-BURTORCH_BEGIN_NAMESPACE
+// The same types in files that choose other switches: what one throws, another may catch.
+namespace burtorch {
 
 enum class ErrorKind {
   capacity,       // borrowed memory, a fixed reserve, or the index type is exhausted
@@ -30,6 +31,10 @@ public:
 private:
   ErrorKind kind_;
 };
+
+} // namespace burtorch
+
+BURTORCH_BEGIN_NAMESPACE
 
 // Called before the program ends when exceptions are disabled. It may log, reset the device, or
 // longjmp; if it returns, std::abort follows.
