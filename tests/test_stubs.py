@@ -9,7 +9,7 @@ from pathlib import Path
 
 import burtorch as bt
 import pytest
-from conftest import ROOT
+from conftest import ROOT, Run
 
 SOURCE = ROOT / "python" / "burtorch"
 
@@ -69,3 +69,17 @@ def test_the_public_names_of_the_package() -> None:
     )
     assert set(listed.stdout.split()) >= {*vars(bt)["__all__"], "nn", "optim", "viz"}
     assert vars(bt)["__all__"][-3:] == ["nn", "optim", "viz"]
+
+
+def test_an_import_waits_only_for_what_every_program_needs(run: Run) -> None:
+    heavy = {
+        "ctypes.util",
+        "hashlib",
+        "importlib.metadata",
+        "numpy.random",
+        "subprocess",
+        "tempfile",
+    }
+    code = "import numpy, sys; before = set(sys.modules); import burtorch; "
+    code += "print(*(set(sys.modules) - before))"
+    assert heavy & set(run([sys.executable, "-c", code]).split()) == set()

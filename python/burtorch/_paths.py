@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import importlib
 import re
-from importlib import metadata
 from pathlib import Path
 
 __all__ = ["__version__", "get_cmake_dir", "get_include"]
@@ -16,12 +15,9 @@ _SOURCE_INCLUDE = Path(__file__).resolve().parents[2] / "include"
 
 
 def _version() -> str:
+    """Read it where the package's metadata have it from: importlib.metadata takes megabytes."""
     try:
-        return metadata.version("burtorch")
-    except metadata.PackageNotFoundError:
-        pass
-    try:
-        config = (_SOURCE_INCLUDE / "burtorch" / "config.hpp").read_text(encoding="utf-8")
+        config = Path(get_include(), "burtorch", "config.hpp").read_text(encoding="utf-8")
     except OSError:
         return "0+unknown"
     return ".".join(re.findall(r"#define BURTORCH_VERSION_(?:MAJOR|MINOR|PATCH)\s+(\d+)", config))

@@ -18,7 +18,6 @@ from typing import Any, BinaryIO, Callable, NamedTuple
 
 import numpy as np
 
-from . import _native
 from ._core import Tape, Value, View, _compile, current_tape, load_graph
 
 __all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
@@ -322,6 +321,8 @@ class Compiled:
         is_large = function.work * function.outputs > _MOST_WORK or traffic > _MOST_INPUTS
         if not must and (is_large or function.has_blocks):
             return
+        from . import _native  # which imports much that only a compiler needs
+
         try:
             library = _native.load(function.source("f"), None if must else _MOST_SECONDS)
         except _native.CompilerError as error:

@@ -63,7 +63,7 @@ _MOST = {
 }
 
 Arrays = Mapping[str, ArrayLike]
-Generator = Union[Random, np.random.Generator]
+Generator = Union[Random, "np.random.Generator"]  # a text: NumPy loads that module when it is used
 
 
 # ---- the safetensors format ----------------------------------------------------------------------
