@@ -36,7 +36,7 @@ slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compil
 	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target burtorch_slow
 	@build/release/cpp_tests/slow/burtorch_slow $(ARGS)
 
-fuzz: venv ## feed the loaders with nonsense, a minute each (SECONDS=60); ARGS="graph" selects
+fuzz: package ## feed the loaders with nonsense, a minute each (SECONDS=60); ARGS="graph" selects
 	@$(PYTHON) scripts/setup.py --clang
 	@$(PYTHON) scripts/fuzz.py --seconds $(or $(SECONDS),60) $(ARGS)
 

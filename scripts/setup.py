@@ -5,7 +5,7 @@
 python3 scripts/setup.py              what demo, test and bench need
 python3 scripts/setup.py --dev        also the tools of `make lint` and `make format`
 python3 scripts/setup.py --clang      also clang-16, for the second compiler in the tests
-python3 scripts/setup.py --peers      also PyTorch and JAX, which some tests compare with
+python3 scripts/setup.py --peers      also PyTorch and JAX, which some tests compare with, and a fuzzer
 python3 scripts/setup.py --compiler   install nothing, print the compiler that would be used
 """
 
@@ -295,7 +295,7 @@ def pip_install(extra: str) -> None:
 
 # Libraries that some tests compare with. Where they would bring gigabytes for graphics cards, they are
 # left out.
-PEERS = ["torch==2.13.0", "jax"]
+PEERS = ["torch==2.13.0", "jax", "atheris"]
 
 
 def offer_peers() -> None:
@@ -303,6 +303,7 @@ def offer_peers() -> None:
     if is_current("peers", stamp):
         return
     pip = [str(venv_python()), "-m", "pip", "install", "--disable-pip-version-check", "-qq"]
+    pip.append("--only-binary=:all:")
     for peer in PEERS:
         plan = subprocess.run(
             [*pip, "--dry-run", "--report", "-", peer], capture_output=True, text=True, check=False
@@ -313,7 +314,7 @@ def offer_peers() -> None:
         elif re.search(r'"name": "(nvidia|cuda)-', plan.stdout):
             reason = "it comes with gigabytes for graphics cards"
         else:
-            say(f"installing into .venv, for comparisons in tests: {peer}")
+            say(f"installing into .venv, for some tests: {peer}")
             if subprocess.run([*pip, peer], check=False).returncode != 0:
                 reason = "pip could not install it"
         if reason:
@@ -343,7 +344,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--dev", action="store_true", help="also the lint and format tools")
     parser.add_argument("--bench", action="store_true", help="also what the benchmarks draw with")
     parser.add_argument("--clang", action="store_true", help="also clang-16 and its fuzzer")
-    parser.add_argument("--peers", action="store_true", help="also PyTorch and JAX")
+    parser.add_argument("--peers", action="store_true", help="also PyTorch, JAX and a fuzzer")
     parser.add_argument("--compiler", action="store_true", help="print the compiler to use")
     options = parser.parse_args(arguments)
     try:
