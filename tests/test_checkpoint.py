@@ -525,6 +525,7 @@ def changed(**changes: Any) -> bytes:
         ({"model__arguments__hidden": 3.0}, "the arguments of CharMLP"),
         ({"model__arguments__seed": -1}, "the arguments of CharMLP: seed can't be negative"),
         ({"model__dtype": "float16"}, "the arguments of CharMLP: dtype 'float16'"),
+        ({"model__dtype": " floa, 2)"}, "the arguments of CharMLP: dtype"),
         ({"model__kind": "MLP", "model__arguments": {"sizes": [], "activation": "relu"}}, "file"),
     ],
 )

@@ -46,8 +46,9 @@ class _Model:
 
     def __init__(self, dtype: str, drawn: bool = True, **config: int) -> None:
         kind = type(self).__name__
+        is_name = not isinstance(dtype, str) or dtype.isalnum()  # NumPy parses some other texts
         try:
-            chosen = getattr(_models, f"{kind}_{np.dtype(dtype).name}")
+            chosen = getattr(_models, f"{kind}_{np.dtype(dtype if is_name else object).name}")
         except (AttributeError, TypeError):
             known = ", ".join(
                 sorted(n.split("_")[1] for n in vars(_models) if n.startswith(f"{kind}_"))
