@@ -38,7 +38,7 @@ slow: venv ## the vector functions on all floats (half an hour); NATIVE=1 compil
 
 fuzz: package ## feed the loaders with nonsense, a minute each (SECONDS=60); ARGS="graph" selects
 	@$(PYTHON) scripts/setup.py --clang
-	@$(PYTHON) scripts/fuzz.py --seconds $(or $(SECONDS),60) $(ARGS)
+	@$(PYTHON) scripts/fuzz.py --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(ARGS)
 
 bench: package ## every experiment of the paper against other libraries; QUICK=1 for minutes, ARGS="--only small --check"
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(ARGS)

@@ -63,7 +63,7 @@ def can_fuzz_python() -> bool:
     )
 
 
-def run(name: str, seconds: int) -> int:
+def run(name: str, seconds: int, seed: int) -> int:
     found = BUILD / "found" / name
     found.mkdir(parents=True, exist_ok=True)
     limits = ["-timeout=10", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-max_len=4096"]
@@ -73,6 +73,7 @@ def run(name: str, seconds: int) -> int:
     command: list[str | Path] = [
         *program,
         f"-max_total_time={seconds}",
+        f"-seed={seed}",
         *limits,
         "-print_final_stats=1",
     ]
@@ -88,6 +89,9 @@ def run(name: str, seconds: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=60, help="for each of them")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the same inputs again (0: others each time)"
+    )
     parser.add_argument("names", nargs="*", metavar="name", help=f"of {', '.join(NAMES)}")
     options = parser.parse_args()
     names = options.names or NAMES
@@ -102,7 +106,7 @@ def main() -> int:
             print("fuzz: no clang with libFuzzer; `python3 scripts/setup.py --clang` installs it")
             return 2
         build(clang.path, built)
-    return max((run(name, options.seconds) for name in names), default=0)
+    return max((run(name, options.seconds, options.seed) for name in names), default=0)
 
 
 if __name__ == "__main__":
