@@ -59,7 +59,8 @@ void writeAndRename(const std::filesystem::path& path, bt::Bytes content) {
 } // namespace
 
 int main(int count, char** arguments) {
-  const std::filesystem::path folder = count > 1 ? arguments[1] : ".";
+  const std::filesystem::path folder =
+      count > 1 ? std::filesystem::path(arguments[1]) : std::filesystem::temp_directory_path();
   timing::pinToOneCore();
   constexpr int times = 5000;
 
