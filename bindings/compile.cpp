@@ -7,6 +7,7 @@
 //   Fast    value_and_grad(x, out=None) for the array that the function was recorded for; everything
 //           else goes to the Python method that it was given
 //   Bound   run(): reads x, writes value and gradient into out
+#include "interrupts.hpp"
 #include "lock.hpp"
 #include "mark.hpp"
 #include "register.hpp"
@@ -23,7 +24,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -592,22 +592,6 @@ py::object hvp(Function& f, const Array& x, const Array& v) {
   return py::make_tuple(valueAndSlope[0], product);
 }
 
-// Lets signals interrupt a long call, which asks often.
-class Interrupts {
-public:
-  void check() {
-    const auto now = clock::now();
-    if (now - asked_ < std::chrono::milliseconds(20)) return;
-    asked_ = now;
-    const Relocked locked;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  }
-
-private:
-  using clock = std::chrono::steady_clock;
-  clock::time_point asked_ = clock::now();
-};
-
 // Values and gradients are written into arrays of the right shapes. Returns the first row that would branch
 // differently, n if there is none. Threads take rows in chunks, in order, so that fewer threads than
 // wanted do the same work, and none waits for another for longer than a chunk takes.
@@ -639,7 +623,7 @@ std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
         const std::size_t last = std::min(first + chunk, n);
         const std::size_t done = rows.run(from, first, last, v, g);
         if (done != last) endAt(done);
-        if (k == 0) interrupts.check();
+        if (k == 0) interrupts();
       }
     } catch (...) {
       failures[k] = std::current_exception();
@@ -696,7 +680,7 @@ py::object minimize(Function& f, const Array& x0, const std::string& method, std
     };
     m = bt::optim::minimize<double>(objective, at, options, [&] {
       if (branched) return false;
-      interrupts.check();
+      interrupts();
       return true;
     });
   }

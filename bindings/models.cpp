@@ -10,6 +10,7 @@
 #undef BURTORCH_CHECKS
 #define BURTORCH_CHECKS 0
 
+#include "interrupts.hpp"
 #include "lock.hpp"
 
 #include <burtorch/nn/generate.hpp>
@@ -19,7 +20,6 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -53,22 +53,6 @@ std::size_t demandPositive(py::ssize_t number, const char* name) {
     throw py::value_error(std::string(name) + " must be at least 1: " + std::to_string(number));
   return static_cast<std::size_t>(number);
 }
-
-// While a long call runs without the interpreter's lock: looks now and then for Ctrl-C.
-class Interruptible {
-public:
-  void operator()() {
-    const auto now = Clock::now();
-    if (now - last_ < std::chrono::milliseconds(50)) return;
-    last_ = now;
-    const Relocked locked;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-  }
-
-private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point last_ = Clock::now();
-};
 
 template <class Model> class BoundModel {
 public:
@@ -214,8 +198,8 @@ private:
       ~Busy() { is = false; }
       bool& is;
     } const busy(isBusy_);
-    Interruptible interruptible;
-    between = std::ref(interruptible);
+    Interrupts interrupts;
+    between = std::ref(interrupts);
     const Unlocked unlocked;
     return work();
   }
