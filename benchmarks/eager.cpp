@@ -225,6 +225,47 @@ void raceChains(std::size_t longest) {
               bytes / static_cast<double>(used.nodes));
 }
 
+// ---- plain numbers -------------------------------------------------------------------------------
+
+// Σ (x − c)² over plain numbers c, or over leaves: an append with a number writes one array more and
+// must not wait for it.
+template <bool withLeaves> double distances(Tape& tape, const Tape::Mark& start, std::size_t n) {
+  tape.rewind(start);
+  const Value x(tape, timing::opaque(0.5));
+  Value sum = x * 0.0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const double c = static_cast<double>(i % 7);
+    if constexpr (withLeaves) {
+      const Value difference = x - Value(tape, c);
+      sum += difference * difference;
+    } else {
+      const Value difference = x - c;
+      sum += difference * difference;
+    }
+  }
+  bt::backward(sum);
+  return x.gradCopy();
+}
+
+void racePlainNumbers() {
+  static Tape tape;
+  const auto start = tape.mark();
+  constexpr std::size_t n = 1000;
+  const auto loop = [](auto gradient) {
+    return [gradient](int iterations) {
+      for (int i = 0; i < iterations; ++i) sink = gradient();
+    };
+  };
+  demand(close(distances<false>(tape, start, n), distances<true>(tape, start, n)), "distances");
+  const std::vector<timing::Contender> contenders{
+      {"plain numbers", loop([=] { return distances<false>(tape, start, n); })},
+      {"a leaf for each number", loop([=] { return distances<true>(tape, start, n); })},
+  };
+  const auto results = timing::race(contenders, 200);
+  timing::print("A sum of 1000 squared distances", contenders, results, 1);
+  std::printf("  plain numbers / leaves: %.2f\n", results[0].minimum / results[1].minimum);
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -247,5 +288,6 @@ int main(int argc, char** argv) {
                     {24.70408163265306, 138.83381924198252, 645.5772594752186},
                     yardstick::smallByHand},
                    10000);
+  racePlainNumbers();
   raceChains(longest);
 }

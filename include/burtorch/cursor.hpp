@@ -46,42 +46,58 @@ public:
   // The needs are literals after inlining, so that arrays which are not needed cost nothing. Each
   // counter is read first and once: a compiler then sees that in an expression it is the one stored
   // by the append before.
-  BURTORCH_INLINE bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) const {
-    if (need.nodes != 0) at.nodes = nodes_;
-    if (need.records != 0) at.records = records_;
-    if (need.constants != 0) at.constants = constants_;
-    if (need.operands != 0) at.operands = operands_;
-    return (need.nodes == 0 || at.nodes + need.nodes <= capacity.nodes) &&
-           (need.records == 0 || at.records + need.records <= capacity.records) &&
-           (need.constants == 0 || at.constants + need.constants <= capacity.constants) &&
-           (need.operands == 0 || at.operands + need.operands <= capacity.operands);
+  BURTORCH_INLINE bool hasRoom(const Extent& need, Extent& at) const {
+    if (need.nodes != 0) at.nodes = nodes_.used;
+    if (need.records != 0) at.records = records_.used;
+    if (need.constants != 0) at.constants = constants_.used;
+    if (need.operands != 0) at.operands = operands_.used;
+    return (need.nodes == 0 || at.nodes + need.nodes <= nodes_.capacity) &&
+           (need.records == 0 || at.records + need.records <= records_.capacity) &&
+           (need.constants == 0 || at.constants + need.constants <= constants_.capacity) &&
+           (need.operands == 0 || at.operands + need.operands <= operands_.capacity);
   }
   BURTORCH_INLINE void take(const Extent& need, const Extent& at) {
-    if (need.nodes != 0) nodes_ = at.nodes + need.nodes;
-    if (need.records != 0) records_ = at.records + need.records;
-    if (need.constants != 0) constants_ = at.constants + need.constants;
-    if (need.operands != 0) operands_ = at.operands + need.operands;
+    if (need.nodes != 0) nodes_.used = at.nodes + need.nodes;
+    if (need.records != 0) records_.used = at.records + need.records;
+    if (need.constants != 0) constants_.used = at.constants + need.constants;
+    if (need.operands != 0) operands_.used = at.operands + need.operands;
   }
-  BURTORCH_INLINE Extent used() const { return {nodes_, records_, constants_, operands_}; }
+  BURTORCH_INLINE Extent used() const {
+    return {nodes_.used, records_.used, constants_.used, operands_.used};
+  }
   BURTORCH_INLINE void set(const Extent& used) {
-    nodes_ = used.nodes;
-    records_ = used.records;
-    constants_ = used.constants;
-    operands_ = used.operands;
+    nodes_.used = used.nodes;
+    records_.used = used.records;
+    constants_.used = used.constants;
+    operands_.used = used.operands;
+  }
+  BURTORCH_INLINE Extent capacity() const {
+    return {nodes_.capacity, records_.capacity, constants_.capacity, operands_.capacity};
+  }
+  void setCapacity(const Extent& capacity) {
+    nodes_.capacity = capacity.nodes;
+    records_.capacity = capacity.records;
+    constants_.capacity = capacity.constants;
+    operands_.capacity = capacity.operands;
   }
 
 private:
-  // std::size_t, not Index: a store to a record must not look like a store to a counter. Nodes and
-  // records apart: as neighbours they would be incremented in a vector register, far from where
-  // they are needed.
-  std::size_t nodes_ = 0, constants_ = 0, records_ = 0, operands_ = 0;
+  // Each counter stands beside its capacity, and so no two counters are neighbours: a compiler
+  // would load two neighbours as one vector, right after the append before has stored them one by
+  // one, and a processor waits a dozen cycles for such a load. All of them share one cache line.
+  // They are std::size_t, not Index: a store to a record must not look like a store to a counter.
+  struct alignas(16) Column {
+    std::size_t used = 0, capacity = 0;
+  };
+  Column nodes_, records_, constants_, operands_;
 };
 
 // The same for several threads. Nodes and records are claimed together in one word, so that the
 // records of any two threads stand in the order of their results.
 class ConcurrentCursor {
 public:
-  bool hasRoom(const Extent& need, const Extent& capacity, Extent& at) { // and takes it
+  bool hasRoom(const Extent& need, Extent& at) { // and takes it
+    const Extent& capacity = capacity_;
     if (!claimOne(constants_, need.constants, capacity.constants, at.constants)) return false;
     if (!claimOne(operands_, need.operands, capacity.operands, at.operands)) {
       giveBack(constants_, need.constants, at.constants);
@@ -111,6 +127,8 @@ public:
     constants_.store(used.constants);
     operands_.store(used.operands);
   }
+  Extent capacity() const { return capacity_; }
+  void setCapacity(const Extent& capacity) { capacity_ = capacity; }
 
 private:
   static std::uint64_t pack(const Extent& e) {
@@ -132,6 +150,7 @@ private:
   }
   std::atomic<std::uint64_t> nodesAndRecords_{0};
   std::atomic<std::size_t> constants_{0}, operands_{0};
+  Extent capacity_;
 };
 
 } // namespace detail

@@ -170,7 +170,7 @@ public:
       column = reinterpret_cast<E*>(next);
       next += columnBytes<E>(extent.*count);
     });
-    capacity_ = countable(extent);
+    cursor_.setCapacity(countable(extent));
   }
 
   Tape(const Tape&) = delete; // handles point here
@@ -201,13 +201,13 @@ public:
 
   std::size_t size() const { return cursor_.used().nodes; }
   Extent used() const { return cursor_.used(); }
-  Extent capacity() const { return capacity_; }
+  Extent capacity() const { return cursor_.capacity(); }
   bool ownsMemory() const { return owned_; }
 
   // Room for this much in all: until it is used up, nothing moves.
   void makeRoomFor(const Extent& extent) {
     const Extent now = used();
-    if (fits(extent, capacity_)) return;
+    if (fits(extent, capacity())) return;
     const auto more = [](std::size_t wanted, std::size_t had) {
       return wanted > had ? wanted - had : 0;
     };
@@ -546,7 +546,7 @@ private:
 
   BURTORCH_INLINE Extent claim(const Extent& need) {
     Extent at;
-    if (!cursor_.hasRoom(need, capacity_, at)) [[unlikely]] // making it leaves the counters alone
+    if (!cursor_.hasRoom(need, at)) [[unlikely]] // making it leaves the counters alone
       makeRoom(need.nodes, need.records, need.constants, need.operands);
     cursor_.take(need, at);
     return at;
@@ -769,13 +769,14 @@ private:
       detail::fail(ErrorKind::capacity, "the tape's index type counts to " +
                                             std::to_string(maxNodes) +
                                             "; use a wider one, e.g. Tape<T, std::uint64_t>");
+    const Extent had = capacity();
     if (!owned_ || concurrent) {
       std::string what =
           owned_ ? "a concurrent tape does not grow" : "a tape in borrowed memory does not grow";
       auto say = [&](const char* name, std::size_t Extent::*count) {
-        if (wanted.*count > capacity_.*count)
+        if (wanted.*count > had.*count)
           what += std::string("; it needs room for ") + std::to_string(wanted.*count) + " " + name +
-                  " and has room for " + std::to_string(capacity_.*count);
+                  " and has room for " + std::to_string(had.*count);
       };
       say("nodes", &Extent::nodes);
       say("records", &Extent::records);
@@ -783,10 +784,10 @@ private:
       say("operands", &Extent::operands);
       detail::fail(ErrorKind::capacity, what);
     }
-    Extent bigger = capacity_;
+    Extent bigger = had;
     auto raise = [&](std::size_t Extent::*count) {
       if (wanted.*count > bigger.*count)
-        bigger.*count = std::max({wanted.*count, 2 * (capacity_.*count), std::size_t{256}});
+        bigger.*count = std::max({wanted.*count, 2 * (had.*count), std::size_t{256}});
     };
     raise(&Extent::nodes);
     raise(&Extent::records);
@@ -796,7 +797,7 @@ private:
   }
 
   // Gives each array whose capacity changes new memory and moves its contents. If memory runs out
-  // half way, arrays already moved are merely larger than capacity_ says.
+  // half way, arrays already moved are merely larger than the capacity says.
   void allocate(const Extent& bigger) {
     const Extent held = used();
     forEachColumn([&, bytes = allocated_]<class E>(E*& column, std::size_t Extent::*count) mutable {
@@ -806,7 +807,7 @@ private:
       column = static_cast<E*>(Traits::Memory::grow(column, had, held.*count * sizeof(E), wants));
       had = wants;
     });
-    capacity_ = bigger;
+    cursor_.setCapacity(bigger);
   }
 
   BURTORCH_COLD static Tape& useDefault() {
@@ -817,12 +818,9 @@ private:
 
   static inline constinit thread_local Tape* current_ = nullptr;
 
-  // Counters and capacities share one cache line: an append reads and writes both, and a rewind
-  // stores the counters with vector instructions, which must not straddle two lines or the loads
-  // that follow would have to wait.
+  // Counters and capacities share one cache line: an append reads both.
   alignas(alignment)
       std::conditional_t<concurrent, detail::ConcurrentCursor, detail::SequentialCursor> cursor_;
-  Extent capacity_;
   T* values_ = nullptr;
   T* grads_ = nullptr;
   Record* records_ = nullptr;
