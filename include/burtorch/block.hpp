@@ -79,6 +79,7 @@ private:
 
 // A block while it is computed. Operand views and results as matrices, row by row.
 template <class T, class Index> struct BlockFrame {
+  using Scalar = T;
   T* values;
   T* grads;
   T* kept; // numbers that forward leaves for pullback

@@ -40,41 +40,23 @@ template <class O> struct Map2 {
   static constexpr const char* symbol = O::symbol;
 
   template <class Frame> static void forward(const Frame& f) {
-    each(f,
-         [z = f.result(1).first](std::size_t i, const auto& x, const auto& y, std::size_t,
-                                 std::size_t) BURTORCH_INLINE_LAMBDA { z[i] = O::forward(x, y); });
+    forward2(f, f.value(0), f.value(1), f.parameter(0));
   }
   template <class Frame> static void pullback(const Frame& f) {
-    const auto* const z = f.result(1).first;
-    const auto* const dz = f.adjoint(1).first;
-    if (f.wants(0))
-      each(f, [z, dz, dx = f.grad(0).first](std::size_t i, const auto& x, const auto& y,
-                                            std::size_t atX, std::size_t)
-                  BURTORCH_INLINE_LAMBDA { dx[atX] = dx[atX] + O::pullbackX(x, y, z[i], dz[i]); });
-    if (f.wants(1))
-      each(f, [z, dz, dy = f.grad(1).first](std::size_t i, const auto& x, const auto& y,
-                                            std::size_t, std::size_t atY)
-                  BURTORCH_INLINE_LAMBDA { dy[atY] = dy[atY] + O::pullbackY(x, y, z[i], dz[i]); });
+    if (f.wants(0)) pullback2<kernel::Side::x>(f, f.value(0), f.value(1), f.parameter(0), 0);
+    if (f.wants(1)) pullback2<kernel::Side::y>(f, f.value(0), f.value(1), f.parameter(0), 1);
   }
 
-private:
-  // visit(element, x, y, where x is, where y is) for all elements of the result.
-  template <class Frame, class F> BURTORCH_INLINE static void each(const Frame& f, const F& visit) {
-    const auto x = f.value(0), y = f.value(1);
-    const auto row = [&](std::size_t first, std::size_t n, std::size_t atX, std::size_t atY,
-                         auto stepX, auto stepY) BURTORCH_INLINE_LAMBDA {
-      for (std::size_t j = 0; j < n; ++j)
-        visit(first + j, x.first[atX + j * stepX], y.first[atY + j * stepY], atX + j * stepX,
-              atY + j * stepY);
-    };
-    constexpr std::integral_constant<std::size_t, 1> one{};
-    if (x.rows == y.rows && x.cols == y.cols) return row(0, f.count, 0, 0, one, one);
-    const std::size_t rows = f.parameter(0), cols = f.count / rows;
-    for (std::size_t i = 0; i < rows; ++i) {
-      const std::size_t atX = x.rows == 1 ? 0 : i * x.stride, atY = y.rows == 1 ? 0 : i * y.stride;
-      if (x.cols == y.cols) row(i * cols, cols, atX, atY, one, one);
-      else row(i * cols, cols, atX, atY, std::size_t{x.cols != 1}, std::size_t{y.cols != 1});
-    }
+  // The same for operands that need not be views; the gradient is that of view v.
+  template <class Frame, class Operand>
+  static void forward2(const Frame& f, const Operand& x, const Operand& y, std::size_t rows) {
+    kernel::broadcastForward(kernel::mapForward2<O, typename Frame::Scalar>, x, y, f.result(rows));
+  }
+  template <kernel::Side side, class Frame, class Operand>
+  static void pullback2(const Frame& f, const Operand& x, const Operand& y, std::size_t rows,
+                        std::size_t v) {
+    kernel::broadcastBackward<side>(kernel::mapBackward2<O, side, typename Frame::Scalar>, x, y,
+                                    f.result(rows), f.adjoint(rows), f.grad(v).first);
   }
 };
 
@@ -84,22 +66,24 @@ template <class O, Form form> struct MapNumber {
   static constexpr const char* symbol = O::symbol;
 
   template <class Frame> static void forward(const Frame& f) {
-    const auto* const x = f.value(0).first;
-    auto* const z = f.result(1).first;
-    const auto c = f.kept[0];
-    for (std::size_t i = 0; i < f.count; ++i)
-      z[i] = form == Form::nodeNumber ? O::forward(x[i], c) : O::forward(c, x[i]);
+    if constexpr (form == Form::nodeNumber) Map2<O>::forward2(f, view(f), number(f), 1);
+    else Map2<O>::forward2(f, number(f), view(f), 1);
   }
   template <class Frame> static void pullback(const Frame& f) {
     if (!f.wants(0)) return;
-    const auto* const x = f.value(0).first;
-    const auto* const z = f.result(1).first;
-    const auto* const dz = f.adjoint(1).first;
-    auto* const dx = f.grad(0).first;
-    const auto c = f.kept[0];
-    for (std::size_t i = 0; i < f.count; ++i)
-      dx[i] = dx[i] + (form == Form::nodeNumber ? O::pullbackX(x[i], c, z[i], dz[i])
-                                                : O::pullbackY(c, x[i], z[i], dz[i]));
+    if constexpr (form == Form::nodeNumber)
+      Map2<O>::template pullback2<kernel::Side::x>(f, view(f), number(f), 1, 0);
+    else Map2<O>::template pullback2<kernel::Side::y>(f, number(f), view(f), 1, 0);
+  }
+
+private:
+  template <class Frame> static auto view(const Frame& f) { // as one row
+    auto x = f.value(0);
+    x = {x.first, 1, f.count, f.count};
+    return x;
+  }
+  template <class Frame> static auto number(const Frame& f) {
+    return kernel::Matrix<const typename Frame::Scalar>{f.kept, 1, 1, 1};
   }
 };
 
@@ -109,18 +93,13 @@ template <class O> struct MapBounded {
   static constexpr const char* symbol = O::symbol;
 
   template <class Frame> static void forward(const Frame& f) {
-    const auto* const x = f.value(0).first;
-    auto* const z = f.result(1).first;
-    const auto lo = f.kept[0], hi = f.kept[1];
-    for (std::size_t i = 0; i < f.count; ++i) z[i] = O::forward(x[i], lo, hi);
+    kernel::mapBoundedForward<O>(f.value(0).first, f.kept[0], f.kept[1], f.result(1).first,
+                                 f.count);
   }
   template <class Frame> static void pullback(const Frame& f) {
-    if (!f.wants(0)) return;
-    const auto* const x = f.value(0).first;
-    const auto* const dz = f.adjoint(1).first;
-    auto* const dx = f.grad(0).first;
-    const auto lo = f.kept[0], hi = f.kept[1];
-    for (std::size_t i = 0; i < f.count; ++i) dx[i] = dx[i] + O::pullback(x[i], lo, hi, dz[i]);
+    if (f.wants(0))
+      kernel::mapBoundedBackward<O>(f.value(0).first, f.kept[0], f.kept[1], f.adjoint(1).first,
+                                    f.grad(0).first, f.count);
   }
 };
 
