@@ -56,6 +56,26 @@ Doubles leafGradients(const Tape<double>& tape) {
   return {all.begin(), all.begin() + 38};
 }
 
+TEST_CASE("data get no gradient, and nothing else changes") {
+  Tape<double> tape;
+  const std::array numbers{1.0, 2.0, 3.0, 4.0, 5.0, 6.0};
+  const auto w = matrix(tape, 2, 3, numbers), x = matrix(tape, 2, 3, numbers);
+  const auto gradients = [&](const auto& input) {
+    tape.zeroGrad();
+    backward(reduceSum(affine(w, input) * affine(w, input.slice(0, 2))));
+    return std::vector(w.gradCopy().begin(), w.gradCopy().end());
+  };
+  const auto want = gradients(x);
+  CHECK(std::ranges::any_of(x.gradCopy(), [](double g) { return g != 0; }));
+  CHECK(gradients(x.constant()) == want);
+  CHECK(std::ranges::all_of(x.gradCopy(), [](double g) { return g == 0; }));
+  CHECK(x.constant().row(0).reshape(3, 1).isConstant());
+  CHECK_FALSE((x.constant() * 2.0).isConstant()); // a result is no data
+  auto kept = x.constant();
+  tape.collect(kept);
+  CHECK(kept.isConstant());
+}
+
 } // namespace
 
 // ---- handles -------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -41,7 +42,7 @@ template <class T, class Index> class BlockDescription {
 public:
   using Methods = BlockMethods<T, Index>;
   static constexpr std::size_t pointerWords = (sizeof(void*) + sizeof(Index) - 1) / sizeof(Index);
-  static constexpr std::size_t headWords = pointerWords + 4;
+  static constexpr std::size_t headWords = pointerWords + 5;
   static constexpr std::size_t wordsFor(std::size_t views, std::size_t parameters) {
     return headWords + 3 * views + parameters;
   }
@@ -56,6 +57,7 @@ public:
     words_[pointerWords + 1] = static_cast<Index>(views);
     words_[pointerWords + 2] = static_cast<Index>(constantsPlace);
     words_[pointerWords + 3] = static_cast<Index>(constants);
+    words_[pointerWords + 4] = 0;
   }
 
   const Methods& methods() const {
@@ -67,6 +69,12 @@ public:
   std::size_t views() const { return words_[pointerWords + 1]; }
   Index& constantsPlace() const { return words_[pointerWords + 2]; }
   std::size_t constants() const { return words_[pointerWords + 3]; }
+  // Views whose gradients nobody wants, as bits; of those that do not fit all are wanted.
+  std::size_t hidden() const { return words_[pointerWords + 4]; }
+  void hide(std::size_t view) const {
+    if (view < std::numeric_limits<Index>::digits)
+      words_[pointerWords + 4] = static_cast<Index>(hidden() | (std::size_t{1} << view));
+  }
   Index* view(std::size_t i) const { return words_ + headWords + 3 * i; } // first, rows, columns
   std::size_t viewSize(std::size_t i) const { return std::size_t{view(i)[1]} * view(i)[2]; }
   Index* parameters() const { return view(views()); }
@@ -85,12 +93,14 @@ template <class T, class Index> struct BlockFrame {
   T* kept; // numbers that forward leaves for pullback
   detail::BlockDescription<T, Index> description;
   std::size_t first, count; // of the results
-  std::uint64_t hidden = 0; // views, as bits, whose gradients are not wanted
+  std::uint64_t hidden = 0; // views, as bits, whose gradients this sweep does not want
 
   std::size_t views() const { return description.views(); }
   static constexpr std::size_t mostHidden = 64;
   void hide(std::size_t view) { hidden |= std::uint64_t{1} << view; }
-  bool wants(std::size_t view) const { return view >= mostHidden || ((hidden >> view) & 1) == 0; }
+  bool wants(std::size_t view) const {
+    return view >= mostHidden || (((hidden | description.hidden()) >> view) & 1) == 0;
+  }
   std::size_t parameter(std::size_t i) const { return description.parameters()[i]; }
   kernel::Matrix<const T> value(std::size_t i) const { return matrix<const T>(values, i); }
   kernel::Matrix<T> grad(std::size_t i) const { return matrix<T>(grads, i); }

@@ -122,20 +122,29 @@ public:
   // Rows [first, first + count).
   View slice(std::size_t first, std::size_t count) const {
     demand(first <= rows_ && count <= rows_ - first, "row", first + count);
-    return at(*tape_, index_ + first * cols_, count, cols_);
+    return part(index_ + first * cols_, count, cols_);
   }
   // `count` numbers of a vector.
   View segment(std::size_t first, std::size_t count) const {
     demand(first <= size() && count <= size() - first, "element", first + count);
-    return at(*tape_, index_ + first, 1, count);
+    return part(index_ + first, 1, count);
   }
   View reshape(std::size_t rows, std::size_t cols) const {
     check();
     if (rows * cols != size())
       detail::fail(ErrorKind::badArgument, "a view of " + detail::shapeText(rows_, cols_) +
                                                " can't become " + detail::shapeText(rows, cols));
-    return at(*tape_, index_, rows, cols);
+    return part(index_, rows, cols);
   }
+
+  // The same nodes as data: blocks that are made from the result give them no gradient and save the
+  // work. (Half of a layer's backward pass is the gradient of its input.)
+  View constant() const {
+    View v = *this;
+    v.isConstant_ = true;
+    return v;
+  }
+  bool isConstant() const { return isConstant_; }
 
   void setLabel(const std::string& label) const {
     for (std::size_t i = 0; i < size(); ++i)
@@ -208,7 +217,17 @@ public:
 
 private:
   friend TapeType;
-  void settleOn(TapeType& tape) { *this = at(tape, index_, rows_, cols_); } // after collect()
+  void settleOn(TapeType& tape) { // after collect()
+    const bool isConstant = isConstant_;
+    *this = at(tape, index_, rows_, cols_);
+    isConstant_ = isConstant;
+  }
+
+  View part(std::size_t first, std::size_t rows, std::size_t cols) const {
+    View v = at(*tape_, first, rows, cols);
+    v.isConstant_ = isConstant_;
+    return v;
+  }
 
   void demand(bool inside, const char* what, std::size_t i) const {
     check();
@@ -224,6 +243,7 @@ private:
   std::uint32_t birth_ = 0; // of the last node
 #endif
   std::size_t rows_ = 0, cols_ = 0;
+  bool isConstant_ = false;
 };
 
 namespace detail {
@@ -308,6 +328,7 @@ appendBlock(const BlockMethods<T, typename Tape<T, O...>::Index>& methods, std::
                          d.view(i)[0] = operands[i].sysGetRawNodeIndex();
                          d.view(i)[1] = static_cast<Index>(operands[i].rows());
                          d.view(i)[2] = static_cast<Index>(operands[i].cols());
+                         if (operands[i].isConstant()) d.hide(i);
                        }
                        Index* next = d.parameters();
                        for (const std::size_t parameter : parameters)
