@@ -54,6 +54,17 @@ std::size_t demandPositive(py::ssize_t number, const char* name) {
   return static_cast<std::size_t>(number);
 }
 
+// A number of samples, or "auto".
+std::size_t microBatchOf(const py::object& given) {
+  if (py::isinstance<py::str>(given)) {
+    if (given.cast<std::string>() == "auto") return nn::automatic;
+  } else if (PyIndex_Check(given.ptr())) {
+    return demandPositive(PyNumber_AsSsize_t(given.ptr(), nullptr), "micro_batch");
+  }
+  throw py::type_error("micro_batch is a number of samples or 'auto', not " +
+                       py::repr(given).cast<std::string>());
+}
+
 template <class Model> class BoundModel {
 public:
   using T = typename Model::Scalar;
@@ -61,21 +72,19 @@ public:
 
   explicit BoundModel(const Config& config) : oracle_(config) { oracle_.reserve(mostAtATime); }
 
-  double lossAndGradient(const py::handle& x, const py::handle& y, py::ssize_t microBatch,
+  double lossAndGradient(const py::handle& x, const py::handle& y, const py::object& microBatch,
                          py::ssize_t threads, bool accumulate) {
-    nn::BatchOptions options{demandPositive(microBatch, "micro_batch"),
-                             demandPositive(threads, "threads"),
-                             accumulate,
-                             {}};
+    nn::BatchOptions options{
+        microBatchOf(microBatch), demandPositive(threads, "threads"), accumulate, {}};
     return withSamples(x, y, [&](auto xs, auto ys) {
       return run(xs.size(), options.between,
                  [&] { return oracle_.lossAndGradient(xs, ys, options); });
     });
   }
 
-  double loss(const py::handle& x, const py::handle& y, py::ssize_t microBatch) {
+  double loss(const py::handle& x, const py::handle& y, const py::object& microBatch) {
     nn::BatchOptions options;
-    options.microBatch = demandPositive(microBatch, "micro_batch");
+    options.microBatch = microBatchOf(microBatch);
     return withSamples(x, y, [&](auto xs, auto ys) {
       return run(xs.size(), options.between, [&] { return oracle_.loss(xs, ys, options); });
     });
@@ -118,6 +127,10 @@ public:
       return nn::generate(oracle_.model(), count, random, start, temperature, between);
     });
     return py::array_t<std::int64_t>(size(text.size()), text.data());
+  }
+
+  std::size_t microBatchFor(py::ssize_t samples) {
+    return oracle_.microBatchFor(demandPositive(samples, "samples"));
   }
 
   std::span<T> values() { return oracle_.values(); }
@@ -217,8 +230,9 @@ template <class Model> auto registerModel(py::module_& module, const std::string
   using Bound = BoundModel<Model>;
   return py::class_<Bound>(module, name.c_str())
       .def("loss_and_grad", &Bound::lossAndGradient, py::arg("x"), py::arg("y"),
-           py::arg("micro_batch") = 1, py::arg("threads") = 1, py::arg("accumulate") = false)
-      .def("loss", &Bound::loss, py::arg("x"), py::arg("y"), py::arg("micro_batch") = 1)
+           py::arg("micro_batch") = "auto", py::arg("threads") = 1, py::arg("accumulate") = false)
+      .def("loss", &Bound::loss, py::arg("x"), py::arg("y"), py::arg("micro_batch") = "auto")
+      .def("micro_batch_for", &Bound::microBatchFor, py::arg("samples"))
       .def("per_sample_grads", &Bound::perSampleGradients, py::arg("x"), py::arg("y"))
       .def("logits", &Bound::logits, py::arg("x"))
       .def("generate", &Bound::generate, py::arg("n"), py::arg("seed") = 0,

@@ -86,6 +86,30 @@ TEST_CASE_TEMPLATE("parts and threads add up to the same gradient", T, float, do
   checkParts<T>(c.mlp);
 }
 
+TEST_CASE_TEMPLATE("the micro-batch is chosen by sizes", T, float, double) {
+  Case<T> c;
+  const auto check = [](auto& oracle, std::size_t samples) {
+    const std::size_t chosen = oracle.microBatchFor(samples);
+    CHECK(chosen >= 1);
+    CHECK(chosen <= std::min<std::size_t>(samples, 256));
+    CHECK(oracle.microBatchFor(samples) == chosen);
+    const Batch batch(oracle.model(), samples);
+    oracle.lossAndGradient(batch.xs(), batch.ys());
+    const auto gradient = copyOf<T>(oracle);
+    oracle.lossAndGradient(batch.xs(), batch.ys(), {.microBatch = chosen});
+    CHECK(copyOf<T>(oracle) == gradient); // bit for bit
+  };
+  for (const std::size_t samples : {1u, 2u, 3u, 9u, 300u}) {
+    check(c.gpt, samples);
+    check(c.mlp, samples);
+  }
+  CHECK(c.mlp.microBatchFor(1000) == 256); // small samples
+  nn::Oracle<nn::GPT<T>> large({.vocab = 65, .context = 64, .size = 64, .layers = 4, .heads = 4});
+  CHECK(large.microBatchFor(64) < 4); // a sample takes more than a megabyte
+  large.reserve(2);
+  CHECK(large.microBatchFor(64) <= 2);
+}
+
 TEST_CASE("threads may be the first to use a model, whose tape then has to grow") {
   Case<float> alone, together;
   const Batch batch(alone.gpt.model(), 64);

@@ -494,3 +494,20 @@ def test_ctrl_c_ends_a_long_call(threads: int) -> None:
         model.loss_and_grad(x, x, threads=threads)
     timer.join()
     assert model.loss_and_grad(x[:2], x[:2]) > 0
+
+
+def test_micro_batch_is_chosen_by_sizes() -> None:
+    model = bt.nn.CharMLP(hidden=8)
+    x, y = np.arange(9 * 16).reshape(9, 16) % 27, np.arange(9)
+    loss = model.loss_and_grad(x, y)
+    grads = model.grads.copy()
+    assert model.micro_batch_for(9) == 9
+    assert model.micro_batch_for(10_000) == 256
+    assert model.loss_and_grad(x, y, micro_batch=9) == loss
+    np.testing.assert_array_equal(model.grads, grads)
+    assert model.loss(x, y, micro_batch=1) == pytest.approx(loss)
+    for wrong in ("Auto", 2.0, None):
+        with pytest.raises(TypeError, match="micro_batch is a number of samples or 'auto'"):
+            model.loss_and_grad(x, y, micro_batch=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="samples must be at least 1"):
+        model.micro_batch_for(0)

@@ -60,7 +60,9 @@ struct GatherAffine {
   };
   static Space spaceFor(std::size_t v, std::size_t d, std::size_t positions, std::size_t samples) {
     if (samples == 1) return {0, 2 * positions * d};
-    const std::size_t most = std::min(v, samples);
+    // A few samples need no indices, but the space grows at most as their number does: two of them tell
+    // how much any number needs (Oracle::reserve).
+    const std::size_t most = samples <= few ? samples : std::min(v, samples);
     return {samples * positions + v + positions + positions * most,
             2 * positions * most * d + most * block};
   }
@@ -69,9 +71,9 @@ struct GatherAffine {
     const Shape s(f);
     const auto y = f.result(s.samples);
     const auto* const bias = s.hasBias ? f.value(2).first : nullptr;
-    if (s.samples == 1) {
-      for (std::size_t p = 0; p < s.positions; ++p)
-        std::copy_n(f.value(0).row(s.id(0, p)), s.d, f.kept + p * s.d);
+    if (s.samples <= few) {
+      for (std::size_t i = 0; i < s.samples * s.positions; ++i)
+        std::copy_n(f.value(0).row(s.ids[i]), s.d, f.kept + i * s.d);
       return kernel::affineForward(constant(s.input()), f.value(1), bias, y);
     }
     s.findOccurring(f.value(0));
@@ -97,13 +99,13 @@ struct GatherAffine {
     auto dw = f.grad(1);
     if (!f.wants(1)) dw.first = nullptr;
     T* const db = s.hasBias && f.wants(2) ? f.grad(2).first : nullptr;
-    if (s.samples == 1) {
+    if (s.samples <= few) {
       auto dx = s.inputGradient();
-      std::fill_n(dx.first, dx.cols, T(0));
+      std::fill_n(dx.first, dx.rows * dx.cols, T(0));
       if (!f.wants(0)) dx.first = nullptr;
       kernel::affineBackward(constant(s.input()), w, dy, dx, dw, db, store);
-      for (std::size_t p = 0; p < s.positions && f.wants(0); ++p)
-        kernel::add(constant(dx).first + p * s.d, f.grad(0).row(s.id(0, p)), s.d);
+      for (std::size_t i = 0; i < s.samples * s.positions && f.wants(0); ++i)
+        kernel::add(constant(dx).first + i * s.d, f.grad(0).row(s.ids[i]), s.d);
       return;
     }
     if (db != nullptr) {
@@ -128,6 +130,7 @@ struct GatherAffine {
   }
 
 private:
+  static constexpr std::size_t few = 8;    // samples that hardly share a row at a position
   static constexpr std::size_t block = 32; // rows of w at a time: they and their gradients fit L2
 
   template <class T> static kernel::Matrix<const T> constant(const kernel::Matrix<T>& m) {
@@ -144,7 +147,7 @@ private:
   //   indices  place[samples][positions]: among those that occur there; mark[v]: 0 between uses;
   //            count[positions]; occurring[positions][most]: their ids
   //   numbers  rows[positions][most][d]: copies; their gradients, of the same size; products[most][block]
-  // One sample alone is copied to a row of p·d numbers instead, with its gradient behind it.
+  // A few samples are copied to rows of p·d numbers instead, with their gradients behind them.
   template <class Frame> struct Shape {
     using T = std::remove_reference_t<decltype(*std::declval<Frame>().values)>;
     using Index =
@@ -175,9 +178,9 @@ private:
     kernel::Matrix<T> products(std::size_t p, std::size_t cols) const {
       return {kept + 2 * positions * most * d, count(p), cols, cols};
     }
-    kernel::Matrix<T> input() const { return {kept, 1, positions * d, positions * d}; }
+    kernel::Matrix<T> input() const { return {kept, samples, positions * d, positions * d}; }
     kernel::Matrix<T> inputGradient() const {
-      return {kept + positions * d, 1, positions * d, positions * d};
+      return {kept + samples * positions * d, samples, positions * d, positions * d};
     }
 
     void findOccurring(const kernel::Matrix<const T>& table) const {

@@ -81,14 +81,17 @@ void affineForward(ConstMatrix<T> x, ConstMatrix<T> w, const std::type_identity_
 template <class T>
 void affineBackward(ConstMatrix<T> x, ConstMatrix<T> w, ConstMatrix<T> dy, Matrix<T> dx,
                     Matrix<T> dw, std::type_identity_t<T>* db, Store parameters) {
-  const bool adds = parameters == Store::add;
   if (db) detail::sumRows<T>(dy, db, parameters);
-  if (x.rows == 1 && dw.first) {
-    const auto one = dx.first ? adds ? detail::backwardOfOne<true, true, T>
-                                     : detail::backwardOfOne<true, false, T>
-                     : adds ? detail::backwardOfOne<false, true, T>
-                              : detail::backwardOfOne<false, false, T>;
-    return one(x.cols, x.first, w, dy.first, dx.first, dw);
+  if (x.rows <= 3 && dw.first) { // one after the other: tiles of so few steps would not pay
+    for (std::size_t i = 0; i < x.rows; ++i) {
+      const bool adds = parameters == Store::add || i != 0;
+      const auto one = dx.first ? adds ? detail::backwardOfOne<true, true, T>
+                                       : detail::backwardOfOne<true, false, T>
+                       : adds ? detail::backwardOfOne<false, true, T>
+                                : detail::backwardOfOne<false, false, T>;
+      one(x.cols, x.row(i), w, dy.row(i), dx.first ? dx.row(i) : nullptr, dw);
+    }
+    return;
   }
   if (dx.first) multiplyNN<T>(dy, w, dx, Store::add);
   if (dw.first) multiplyTN<T>(dy, x, dw, parameters);

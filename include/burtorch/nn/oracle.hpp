@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 //
 // Samples are taken `microBatch` at a time: their graph is appended above the parameters, swept, and
-// rewound. Memory depends on the micro-batch only. The first micro-batch assigns the
+// rewound. Memory depends on the micro-batch only. By default it is as large as pays: weights are then
+// read once for many samples, and what lies between stays in a processor's second cache; see
+// microBatchFor(). The first micro-batch assigns the
 // gradients of weights, later ones add, so nothing is cleared but the embedding tables.
 //
 // With threads the batch is cut into as many parts, whatever the timing; each thread has a copy of
@@ -34,8 +36,10 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace nn {
 
+inline constexpr std::size_t automatic = 0; // micro-batch: chosen by the sizes of model and batch
+
 struct BatchOptions {
-  std::size_t microBatch = 1;
+  std::size_t microBatch = automatic;
   std::size_t threads = 1;
   bool accumulate = false;            // add to the gradients that are there
   std::function<void()> between = {}; // called after each micro-batch of this thread; may throw
@@ -72,12 +76,7 @@ public:
   void reserve(std::size_t microBatch) {
     auto& tape = model_.tape();
     const auto before = tape.used();
-    const std::vector<int> x(2 * model_.inputsPerSample()), y(2 * model_.targetsPerSample());
-    Extent two; // what two samples need; m of them need at most m/2 times as much
-    eachPart(model_, 0, 2, 2, [&](std::size_t, std::size_t) {
-      reduceSum(model_.losses(x, y));
-      two = tape.used();
-    });
+    const Extent two = measure();
     const std::size_t fitting = 2 * largestReserve / (two.nodes - before.nodes);
     largest_ = std::clamp<std::size_t>(fitting, 2, std::max<std::size_t>(microBatch, 2));
     const auto room = [&](std::size_t Extent::*count) {
@@ -87,12 +86,21 @@ public:
                       room(&Extent::operands)});
   }
 
+  // The micro-batch that `automatic` stands for in a batch of n samples: as many as fit into the memory
+  // of the parameters and their gradients, or into two megabytes if these are smaller; 256 at most.
+  // It depends on sizes only, so results can be repeated.
+  std::size_t microBatchFor(std::size_t n) {
+    if (perSample_ == 0) measure();
+    const std::size_t room = std::max(mostBytes, 2 * sizeof(T) * model_.numParameters());
+    return std::min(n, std::clamp<std::size_t>(room / perSample_, 1, std::min(largest_, most)));
+  }
+
   // The mean loss; no gradients.
   template <ContiguousIntegers X, ContiguousIntegers Y>
   double loss(const X& x, const Y& y, const BatchOptions& options = {}) {
     const std::size_t n = samples(x, y);
     double total = 0;
-    eachPart(model_, 0, n, options.microBatch, [&](std::size_t first, std::size_t count) {
+    eachPart(model_, 0, n, chosen(options, n), [&](std::size_t first, std::size_t count) {
       total += sumOf(model_.losses(inputs(x, first, count), targets(y, first, count)));
       if (options.between) options.between();
     });
@@ -110,7 +118,7 @@ public:
     demandRoom(out, n * model_.targetsPerSample() * model_.config().vocab, "logits");
     demandIndices(detail::spanOf(x), model_.inputsPerSample(), "input");
     auto next = out.begin();
-    eachPart(model_, 0, n, options.microBatch, [&](std::size_t first, std::size_t count) {
+    eachPart(model_, 0, n, chosen(options, n), [&](std::size_t first, std::size_t count) {
       next = std::ranges::copy(model_.logits(inputs(x, first, count)).data(), next).out;
       if (options.between) options.between();
     });
@@ -122,8 +130,10 @@ public:
     const std::size_t n = samples(x, y);
     const std::size_t threads = std::clamp<std::size_t>(options.threads, 1, n);
     const double count = static_cast<double>(n * model_.targetsPerSample());
-    const double total = threads == 1 ? part(model_, x, y, 0, n, options, T(1 / count))
-                                      : inThreads(x, y, n, threads, options, T(1 / count));
+    BatchOptions all = options;
+    all.microBatch = chosen(options, (n + threads - 1) / threads);
+    const double total = threads == 1 ? part(model_, x, y, 0, n, all, T(1 / count))
+                                      : inThreads(x, y, n, threads, all, T(1 / count));
     return total / count;
   }
 
@@ -136,13 +146,30 @@ public:
     const T seed = T(1.0 / static_cast<double>(model_.targetsPerSample()));
     const Restore restore{gradients()};
     for (std::size_t i = 0; i < n; ++i) {
-      part(model_, x, y, i, i + 1, {}, seed);
+      part(model_, x, y, i, i + 1, {.microBatch = 1}, seed);
       std::ranges::copy(gradients(), out.begin() + static_cast<std::ptrdiff_t>(i * p));
       if (between) between();
     }
   }
 
 private:
+  static constexpr std::size_t mostBytes = std::size_t{1} << 21, most = 256; // of a micro-batch
+
+  // What the tape holds with two samples on it; m of them need at most m/2 times as much.
+  Extent measure() {
+    auto& tape = model_.tape();
+    const std::vector<int> x(2 * model_.inputsPerSample()), y(2 * model_.targetsPerSample());
+    const Extent before = tape.used();
+    Extent two;
+    eachPart(model_, 0, 2, 2, [&](std::size_t, std::size_t) {
+      reduceSum(model_.losses(x, y));
+      two = tape.used();
+    });
+    perSample_ =
+        (2 * (two.nodes - before.nodes) + (two.constants - before.constants)) * sizeof(T) / 2;
+    return two;
+  }
+
   // Micro-batches for which reserve() finds room have at most so many nodes.
   static constexpr std::size_t largestReserve = std::size_t{1} << 26;
 
@@ -172,6 +199,10 @@ private:
     std::span<T> place;
     std::vector<T> before;
   };
+
+  std::size_t chosen(const BatchOptions& options, std::size_t n) {
+    return options.microBatch == automatic ? microBatchFor(n) : options.microBatch;
+  }
 
   // Calls work(first, count) for samples [first, last), some at a time, and rewinds the tape after each.
   template <class Work>
@@ -275,6 +306,7 @@ private:
   std::vector<std::unique_ptr<Model>> copies_;
   Team team_;                                                     // that works on them
   std::size_t largest_ = std::numeric_limits<std::size_t>::max(); // micro-batch
+  std::size_t perSample_ = 0; // bytes of a sample's nodes, once they were counted
 };
 
 } // namespace nn

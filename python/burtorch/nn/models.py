@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -117,20 +117,28 @@ class _Model:
         self,
         x: ArrayLike,
         y: ArrayLike,
-        micro_batch: int = 1,
+        micro_batch: int | Literal["auto"] = "auto",
         threads: int = 1,
         accumulate: bool = False,
     ) -> float:
         """The mean loss; its gradient is in .grads afterwards, added there if accumulate is true.
 
-        micro_batch samples are computed at a time (256 at most): more are faster and need more
-        memory. The result depends on threads only through rounding, and never on timing.
+        micro_batch samples are computed at a time, 256 at most. By default they are as many as fit
+        into the memory of the parameters and their gradients, or into two megabytes where that is
+        more; micro_batch_for(b) says how many, and with 1 the least memory is used. The result
+        depends on micro_batch and threads only through rounding, and never on timing.
         """
         return self._model.loss_and_grad(x, y, micro_batch, threads, accumulate)  # type: ignore[no-any-return]
 
-    def loss(self, x: ArrayLike, y: ArrayLike, micro_batch: int = 1) -> float:
+    def loss(
+        self, x: ArrayLike, y: ArrayLike, micro_batch: int | Literal["auto"] = "auto"
+    ) -> float:
         """The mean loss; .grads stays as it is."""
         return float(self._model.loss(x, y, micro_batch))
+
+    def micro_batch_for(self, samples: int) -> int:
+        """How many samples at a time micro_batch="auto" takes in a batch of so many."""
+        return int(self._model.micro_batch_for(samples))
 
     def per_sample_grads(self, x: ArrayLike, y: ArrayLike) -> NDArray[Any]:
         """The gradient of each sample's own loss: an array (b, num_parameters); .grads stays."""
