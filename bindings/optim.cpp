@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: MIT
 //
 // The classes are private, one per optimizer and dtype; those of burtorch.optim choose among them.
+// Parameters are arrays, or a View of nodes, which are changed where they are on the tape.
+#include "mark.hpp"
 #include "register.hpp"
+#include "view.hpp"
 
 #include <burtorch/optim/optim.hpp>
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <concepts>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +34,18 @@ template <class T> std::span<T> inPlace(py::array& array, const char* name) {
   return {static_cast<T*>(array.mutable_data()), static_cast<std::size_t>(array.size())};
 }
 
+// The nodes of a View of this dtype, if nobody else is at work on them.
+template <class T> ViewOf<T> nodesOf(const PyView& view) {
+  return visitPlain(*view.tape, [&]<class U>(TapeOf<U>& tape) -> ViewOf<T> {
+    if constexpr (std::same_as<T, U>) {
+      demandIdle(tape);
+      return view.as<T>();
+    } else {
+      throw py::type_error("the View is of another dtype");
+    }
+  });
+}
+
 template <class T, class Optimizer> auto registerOptimizer(py::module_& module, const char* name) {
   const std::string type = py::str(py::dtype::of<T>());
   return py::class_<Optimizer>(module, (std::string(name) + "_" + type).c_str())
@@ -41,6 +57,13 @@ template <class T, class Optimizer> auto registerOptimizer(py::module_& module, 
             optimizer.step(inPlace<T>(values, "values"), inPlace<T>(grads, "grads"));
           },
           py::arg("values"), py::arg("grads"))
+      .def(
+          "step",
+          [](Optimizer& optimizer, const PyView& view) {
+            const auto nodes = nodesOf<T>(view);
+            optimizer.step(nodes.data(), nodes.gradCopy());
+          },
+          py::arg("view"))
       .def_property(
           "state",
           [](Optimizer& optimizer) {
@@ -77,19 +100,27 @@ template <class T> void registerOptimizers(py::module_& module) {
   };
   adam("Adam", std::type_identity<optim::Adam<T>>{});
   adam("AdamW", std::type_identity<optim::AdamW<T>>{});
+}
 
-  module.def(
-      "clip_by_norm",
-      [](py::array_t<T, py::array::c_style>& gradients, double most) {
-        return optim::clipByNorm(inPlace<T>(gradients, "gradients"), most);
-      },
-      py::arg("gradients").noconvert(), py::arg("most"));
-  module.def(
-      "clip_by_value",
-      [](py::array_t<T, py::array::c_style>& gradients, double most) {
-        optim::clipByValue(inPlace<T>(gradients, "gradients"), static_cast<T>(most));
-      },
-      py::arg("gradients").noconvert(), py::arg("most"));
+// f(gradients, numbers…), whose gradients are an array's numbers or those of a View.
+template <class... Numbers, class F>
+void onGradients(py::module_& module, const char* name, const F& f) {
+  const auto arrays = [&]<class T>(T) {
+    // noconvert: an array of the other dtype goes to the other function.
+    module.def(
+        name,
+        [f](py::array_t<T, py::array::c_style>& gradients, Numbers... numbers) {
+          return f(inPlace<T>(gradients, "gradients"), numbers...);
+        },
+        py::arg("gradients").noconvert(),
+        (static_cast<void>(sizeof(Numbers)), py::arg("number"))...);
+  };
+  arrays(float{});
+  arrays(double{});
+  module.def(name, [f](const PyView& view, Numbers... numbers) {
+    return visitPlain(*view.tape,
+                      [&]<class T>(TapeOf<T>&) { return f(nodesOf<T>(view).grads(), numbers...); });
+  });
 }
 
 template <class Schedule> auto registerSchedule(py::module_& module, const char* name) {
@@ -104,6 +135,13 @@ template <class Schedule> auto registerSchedule(py::module_& module, const char*
 void registerOptim(py::module_& module) {
   registerOptimizers<float>(module);
   registerOptimizers<double>(module);
+  onGradients(module, "norm",
+              []<class T>(std::span<T> g) { return optim::norm(std::span<const T>(g)); });
+  onGradients<double>(module, "scale", [](auto g, double by) { optim::scale(g, by); });
+  onGradients<double>(module, "clip_by_value", []<class T>(std::span<T> g, double most) {
+    optim::clipByValue(g, static_cast<T>(most));
+  });
+  module.def("clip_factor", &optim::clipFactor, py::arg("norm"), py::arg("most"));
   registerSchedule<optim::Constant>(module, "Constant")
       .def(py::init([](double lr) { return optim::Constant{lr}; }), py::arg("lr"));
   registerSchedule<optim::StepDecay>(module, "StepDecay")

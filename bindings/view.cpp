@@ -221,8 +221,9 @@ py::object asView(const py::handle& object) {
   return viewOfValues(asArray(object, "O", "Values"));
 }
 
-// Leaves on a tape; Values are where they are.
-py::object leaves(AnyTape& tape, const py::handle& data) {
+// Leaves on a tape; Values are where they are. Numbers that are data get no gradient from blocks.
+enum class Role { variables, data };
+py::object leaves(AnyTape& tape, const py::handle& data, Role role = Role::variables) {
   if (const py::object view = asView(data); isView(view)) return view;
   return visitPlain(tape, [&]<class T>(TapeOf<T>& t) {
     const auto array = numbersOf<T>(data);
@@ -230,8 +231,45 @@ py::object leaves(AnyTape& tape, const py::handle& data) {
     const auto [rows, cols] = sizesOf(shape);
     t.prepare();
     const std::span<const T> numbers(array.data(), static_cast<std::size_t>(array.size()));
-    return newView(t, ViewOf<T>(t.tape, rows, cols, numbers), static_cast<int>(shape.size()));
+    const ViewOf<T> view(t.tape, rows, cols, numbers);
+    return newView(t, role == Role::data ? view.constant() : view, static_cast<int>(shape.size()));
   });
+}
+
+// Views as runs of nodes, each as long as it can be: a list of (View, positions in the argument). What
+// works on numbers one by one, like an optimizer, goes through a model of many layers in one call.
+py::list runsOf(const py::list& views) {
+  struct Part {
+    AnyTape* tape;
+    std::size_t first, size, place;
+  };
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < views.size(); ++i) {
+    const PyView& view = viewOf(views[i]);
+    with(view, [&](auto&, const auto& v) {
+      v.check();
+      parts.push_back({view.tape.get(), v.sysGetRawNodeIndex(), v.size(), i});
+    });
+  }
+  std::ranges::stable_sort(parts, [](const Part& x, const Part& y) {
+    return std::pair(x.tape, x.first) < std::pair(y.tape, y.first);
+  });
+  py::list runs;
+  for (std::size_t i = 0; i < parts.size();) {
+    const Part& start = parts[i];
+    std::size_t end = start.first;
+    py::list places;
+    do {
+      end = parts[i].first + parts[i].size;
+      places.append(parts[i].place);
+      ++i;
+    } while (i < parts.size() && parts[i].tape == start.tape && parts[i].first == end);
+    visitPlain(*start.tape, [&]<class T>(TapeOf<T>& t) {
+      const auto run = ViewOf<T>::at(t.tape, start.first, 1, end - start.first);
+      runs.append(py::make_tuple(newView(t, run, 1), places));
+    });
+  }
+  return runs;
 }
 
 py::object named(const py::object& view, const std::optional<std::string>& name) {
@@ -257,10 +295,10 @@ bool isNumber(const py::handle& object, double& number) {
   return true;
 }
 
-// A View; a Value, which goes with every element; an array, which becomes leaves.
+// A View; a Value, which goes with every element; an array, which is data.
 struct Operand {
   Operand(const py::handle& object, AnyTape& tape_)
-      : owner(isArray(object) ? leaves(tape_, object)
+      : owner(isArray(object) ? leaves(tape_, object, Role::data)
                               : py::reinterpret_borrow<py::object>(object)) {
     if (&tape() != &tape_)
       bt::detail::fail(bt::ErrorKind::differentTapes, "the operands live on two different tapes");
@@ -782,7 +820,13 @@ void registerView(py::module_& module) {
       .def("reshape", &reshape, "The same nodes in another shape.")
       .def("backward", &backward, "Compute the gradients of its one number.")
       .def(
-          "zero_grad", [](const PyView& view) { assign<true>(view, py::float_(0.0)); },
+          "zero_grad",
+          [](const PyView& view) {
+            with(view, [](auto& t, const auto& v) {
+              demandIdle(t);
+              std::ranges::fill(v.grads(), 0);
+            });
+          },
           "Set the gradients to 0.")
       .def("initialize", &initialize, py::arg("scheme"), py::arg("random"),
            py::arg("inputs") = py::none(), py::arg("outputs") = py::none(),
@@ -804,6 +848,13 @@ void registerView(py::module_& module) {
       },
       py::arg("data"), py::arg("name") = py::none(),
       "Leaves on the current tape, row by row, or a view of Values.");
+  module.def("_runs", &runsOf, py::arg("views"));
+  module.def(
+      "_data",
+      [](const py::object& numbers, const PyView& beside) {
+        return leaves(*beside.tape, numbers, Role::data);
+      },
+      py::arg("numbers"), py::arg("beside"));
   module.def("affine", withViews(&affine), py::arg("W"), py::arg("x"), py::arg("b") = py::none(),
              "W @ x + b; of every row if x is a matrix. x may be a list of views that stand for "
              "their concatenation.");

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
 from typing import Any, Callable, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._core import Value, View, _optim
+from ._core import Value, View, _optim, _runs
 
 __all__ = [
     "GD",
@@ -50,31 +49,34 @@ class _Arrays:
 
     def __init__(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
         self._values, self._grads = values, grads
+        self.dtype, self.sizes = values.dtype.name, [values.size]
 
-    def read(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self._values, self._grads
+    def step(self, optimizer: Any) -> None:
+        optimizer.step(self._values, self._grads)
 
-    def write(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
-        """The arrays are the numbers themselves."""
+    def on_gradients(self, f: Callable[..., Any], *numbers: float) -> Any:
+        """Call a function that reads or changes the gradients."""
+        return f(self._grads, *numbers)
 
     def zero_grad(self) -> None:
         self._grads.fill(0)
 
 
 class _Nodes:
-    """A view of nodes on a tape, read and written as a whole."""
+    """Views that are neighbours on a tape: one run of nodes, changed where they are."""
 
-    def __init__(self, view: View) -> None:
-        self._view = view
+    def __init__(self, run: View, sizes: list[int]) -> None:
+        self._run = run
+        self.dtype, self.sizes = run.tape.dtype, sizes
 
-    def read(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self._view.data, self._view.grad
+    def step(self, optimizer: Any) -> None:
+        optimizer.step(self._run)
 
-    def write(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
-        self._view.data, self._view.grad = values, grads
+    def on_gradients(self, f: Callable[..., Any], *numbers: float) -> Any:
+        return f(self._run, *numbers)
 
     def zero_grad(self) -> None:
-        self._view.zero_grad()
+        self._run.zero_grad()
 
 
 class _Scalars:
@@ -82,13 +84,23 @@ class _Scalars:
 
     def __init__(self, values: list[Value]) -> None:
         self._scalars = values
+        self.dtype, self.sizes = self._numbers()[0].dtype.name, [len(values)]
 
-    def read(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _numbers(self) -> tuple[NDArray[Any], NDArray[Any]]:
         return np.array([v.data for v in self._scalars]), np.array([v.grad for v in self._scalars])
 
-    def write(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
-        for v, x, g in zip(self._scalars, values, grads):
-            v.data, v.grad = x, g
+    def step(self, optimizer: Any) -> None:
+        values, grads = self._numbers()
+        optimizer.step(values, grads)
+        for v, x in zip(self._scalars, values):
+            v.data = x
+
+    def on_gradients(self, f: Callable[..., Any], *numbers: float) -> Any:
+        grads = self._numbers()[1]
+        result = f(grads, *numbers)
+        for v, g in zip(self._scalars, grads):
+            v.grad = g
+        return result
 
     def zero_grad(self) -> None:
         for v in self._scalars:
@@ -98,25 +110,37 @@ class _Scalars:
 _Piece = Union[_Arrays, _Nodes, _Scalars]
 
 
-def _piece(parameter: Any) -> _Piece:
-    if isinstance(parameter, View):
-        return _Nodes(parameter)
+def _arrays(parameter: Any) -> _Arrays:
     if not isinstance(getattr(parameter, "grad", None), np.ndarray):
         raise TypeError(f"an optimizer needs a model or parameters, not {parameter!r}")
     return _Arrays(parameter.data, parameter.grad)
 
 
-def _pieces(target: Any) -> list[_Piece]:
-    """What to optimize: a model, or parameters (of a layer, or any mixture of what has gradients)."""
+def _pieces(target: Any) -> tuple[list[_Piece], list[list[int]]]:
+    """What to optimize: a model, or parameters (of a layer, or any mixture of what has gradients).
+
+    Beside each piece stands which parameters it is made of; all Values together are the first one.
+    """
     if isinstance(getattr(target, "values", None), np.ndarray):
-        return [_Arrays(target.values, target.grads)]
+        return [_Arrays(target.values, target.grads)], [[0]]
     parameters = list(target.parameters() if hasattr(target, "parameters") else target)
     scalars = [p for p in parameters if isinstance(p, Value)]
+    others = [p for p in parameters if not isinstance(p, Value)]
     pieces: list[_Piece] = [_Scalars(scalars)] if scalars else []
-    pieces += [_piece(p) for p in parameters if not isinstance(p, Value)]
+    places = [[0]] if scalars else []
+    first = len(pieces)
+    views = [i for i, p in enumerate(others) if isinstance(p, View)]
+    for run, positions in _runs([others[i] for i in views]):
+        members = [views[i] for i in positions]
+        pieces.append(_Nodes(run, [others[i].size for i in members]))
+        places.append([first + i for i in members])
+    for i, parameter in enumerate(others):
+        if not isinstance(parameter, View):
+            pieces.append(_arrays(parameter))
+            places.append([first + i])
     if not pieces:
         raise ValueError("there are no parameters to optimize")
-    return pieces
+    return pieces, places
 
 
 def _kind(name: str, dtype: str) -> Any:
@@ -148,18 +172,29 @@ def _is_like(given: Any, own: Any) -> bool:
     return isinstance(given, bool) if isinstance(own, bool) else _is_number(given)
 
 
+def _fitting(
+    kept: dict[str, Any], size: int, dtype: str, wanted: set[str]
+) -> dict[str, NDArray[Any]]:
+    """The state of a parameter, if it is one; before the first step there are no numbers."""
+    arrays = {name: np.asarray(x, dtype) for name, x in kept.items()}
+    shapes = {name: x.shape for name, x in arrays.items()}
+    if set(shapes) != wanted or any(n not in ((0,), (size,)) for n in shapes.values()):
+        raise ValueError(f"a state of {shapes} does not fit {size} parameters and {sorted(wanted)}")
+    return arrays
+
+
 class _Optimizer:
     """What all optimizers have in common."""
 
     def __init__(self, parameters: Any, lr: Rate, **options: Any) -> None:
-        self._pieces = _pieces(parameters)
+        self._pieces, self._places = _pieces(parameters)
         self._schedule = lr if callable(lr) else None
         self._options = {name: _plain(option) for name, option in options.items()}
         self._optimizers = self._made(float(lr(0) if callable(lr) else lr), self._options)
 
     def _made(self, lr: float, options: dict[str, Any]) -> list[Any]:
         name = type(self).__name__
-        return [_kind(name, piece.read()[0].dtype.name)(lr=lr, **options) for piece in self._pieces]
+        return [_kind(name, piece.dtype)(lr=lr, **options) for piece in self._pieces]
 
     @property
     def lr(self) -> float:
@@ -179,9 +214,7 @@ class _Optimizer:
     def step(self) -> None:
         """Change the parameters, given their gradients."""
         for piece, optimizer in zip(self._pieces, self._optimizers):
-            values, grads = piece.read()
-            optimizer.step(values, grads)
-            piece.write(values, grads)
+            piece.step(optimizer)
         self._follow_schedule()
 
     def _follow_schedule(self) -> None:
@@ -203,8 +236,22 @@ class _Optimizer:
             "steps": self.steps,
             "options": dict(self._options),
             "schedule": type(self._schedule).__name__ if self._schedule is not None else None,
-            "state": [optimizer.state for optimizer in self._optimizers],
+            "state": self._state(),
         }
+
+    def _state(self) -> list[dict[str, NDArray[Any]]]:
+        """What the optimizers keep, a dictionary per parameter (all Values count as one)."""
+        by_place: dict[int, dict[str, NDArray[Any]]] = {}
+        for piece, places, optimizer in zip(self._pieces, self._places, self._optimizers):
+            state = optimizer.state
+            ends = np.cumsum(piece.sizes)[:-1]
+            split = {  # before the first step there is nothing to split
+                name: np.split(x, ends) if x.size else [x] * len(places)
+                for name, x in state.items()
+            }
+            for i, place in enumerate(places):
+                by_place[place] = {name: parts[i] for name, parts in split.items()}
+        return [by_place[place] for place in sorted(by_place)]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on where another optimizer of the same kind and parameters was, with its options.
@@ -225,19 +272,18 @@ class _Optimizer:
         options = {name: _plain(option) for name, option in options.items()}
         optimizers = self._made(float(lr), options)
         given = state["state"]
-        if len(given) != len(optimizers):
-            raise ValueError(f"a state of {len(given)} parameters does not fit {len(optimizers)}")
-        for piece, optimizer, kept in zip(self._pieces, optimizers, given):
-            values, wanted = piece.read()[0], set(optimizer.state)
-            arrays = {name: np.asarray(x, values.dtype) for name, x in kept.items()}
-            shapes = {name: x.shape for name, x in arrays.items()}
-            if set(shapes) != wanted or any(
-                n not in ((0,), (values.size,)) for n in shapes.values()
-            ):
-                raise ValueError(
-                    f"a state of {shapes} does not fit {values.size} parameters and {sorted(wanted)}"
-                )
-            optimizer.state = arrays
+        count = sum(map(len, self._places))
+        if len(given) != count:
+            raise ValueError(f"a state of {len(given)} parameters does not fit {count}")
+        for piece, places, optimizer in zip(self._pieces, self._places, optimizers):
+            parts = [
+                _fitting(given[place], size, piece.dtype, set(optimizer.state))
+                for place, size in zip(places, piece.sizes)
+            ]
+            joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+            if any(x.size not in (0, sum(piece.sizes)) for x in joined.values()):
+                raise ValueError("a state of some parameters only does not fit")
+            optimizer.state = joined
             optimizer.steps = state["steps"]
         self._options, self._optimizers = options, optimizers
         self._follow_schedule()
@@ -300,32 +346,18 @@ class AdamW(_Optimizer):
         super().__init__(parameters, lr, betas=betas, eps=eps, weight_decay=weight_decay)
 
 
-def _gradients(parameters: Any) -> Iterable[tuple[Any, NDArray[Any], NDArray[Any]]]:
-    for piece in _pieces(parameters):
-        values, grads = piece.read()
-        yield piece, values, grads
-
-
 def clip_by_norm(parameters: Any, most: float) -> float:
     """Scale all gradients together to a norm of at most `most`; return the norm they had."""
-    pieces = list(_gradients(parameters))
-    if len(pieces) == 1:
-        piece, values, grads = pieces[0]
-        norm = _optim.clip_by_norm(grads, most)
-        piece.write(values, grads)
-        return float(norm)
-    joined = np.concatenate([grads.ravel().astype(float) for _, _, grads in pieces])
-    norm = _optim.clip_by_norm(joined, most)
-    first = 0
-    for piece, values, grads in pieces:
-        grads[...] = joined[first : first + grads.size].reshape(grads.shape)
-        first += grads.size
-        piece.write(values, grads)
-    return float(norm)
+    pieces, _ = _pieces(parameters)
+    norm = math.hypot(*(piece.on_gradients(_optim.norm) for piece in pieces))
+    factor = _optim.clip_factor(norm, most)
+    if factor < 1:
+        for piece in pieces:
+            piece.on_gradients(_optim.scale, factor)
+    return norm
 
 
 def clip_by_value(parameters: Any, most: float) -> None:
     """Move each gradient into [-most, most]."""
-    for piece, values, grads in _gradients(parameters):
-        _optim.clip_by_value(grads, most)
-        piece.write(values, grads)
+    for piece in _pieces(parameters)[0]:
+        piece.on_gradients(_optim.clip_by_value, most)

@@ -26,15 +26,23 @@ template <class T> double norm(std::span<const T> gradients) {
   return std::sqrt(sum);
 }
 
-// Scales gradients to a norm of at most `most` and returns the norm they had.
-template <class T> double clipByNorm(std::span<T> gradients, double most) {
+// What gradients of a norm are multiplied by so that it becomes at most `most`.
+inline double clipFactor(double norm, double most) {
   if (!(most >= 0))
     burtorch::detail::fail(ErrorKind::badArgument,
                            "clipByNorm: the largest norm can't be negative");
-  const double had = norm(std::span<const T>(gradients));
-  const double factor = most / (had + 1e-6); // as torch.nn.utils.clip_grad_norm_ does
-  if (factor < 1)
-    for (T& g : gradients) g = g * T(factor);
+  const double factor = most / (norm + 1e-6); // as torch.nn.utils.clip_grad_norm_ does
+  return factor < 1 ? factor : 1;
+}
+
+template <class T> void scale(std::span<T> gradients, double factor) {
+  for (T& g : gradients) g = g * T(factor);
+}
+
+// Scales gradients to a norm of at most `most` and returns the norm they had.
+template <class T> double clipByNorm(std::span<T> gradients, double most) {
+  const double had = norm(std::span<const T>(gradients)), factor = clipFactor(had, most);
+  if (factor < 1) scale(gradients, factor);
   return had;
 }
 

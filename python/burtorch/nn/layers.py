@@ -125,12 +125,8 @@ def _parameter(
 
 
 def _as_view(x: bt.View | ArrayLike, beside: bt.View) -> bt.View:
-    """Return x, or its numbers as leaves on the tape of another view."""
-    if isinstance(x, bt.View):
-        return x
-    numbers = np.asarray(x)
-    with beside.tape:
-        return bt.vector(numbers) if numbers.ndim == 1 else bt.matrix(numbers)
+    """Return x; numbers are data, on the tape of another view: they get no gradient."""
+    return x if isinstance(x, bt.View) else bt._data(x, beside)
 
 
 class Linear(Module):
@@ -302,6 +298,11 @@ class SelfAttention(Module):
         self.heads = heads
         self.keys_queries_values = _parameter((3 * size, size), "linear", random, size, size)
         self.projection = Linear(size, size, random=random)
+        rows = size // heads
+        self._heads = [
+            (f"heads.{i // 3}.{part}.weight", self.keys_queries_values[i * rows : (i + 1) * rows])
+            for i, part in enumerate(("key", "query", "value") * heads)
+        ]
 
     @property
     def config(self) -> dict[str, Any]:
@@ -312,13 +313,7 @@ class SelfAttention(Module):
         return (4 * size + 1) * size
 
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
-        size = self.keys_queries_values.shape[1] // self.heads
-        first = 0
-        for head in range(self.heads):
-            for part in ("key", "query", "value"):
-                rows = self.keys_queries_values[first : first + size]
-                yield f"heads.{head}.{part}.weight", rows
-                first += size
+        yield from self._heads
         yield "proj", self.projection
 
     def __call__(self, x: bt.View, positions: int | None = None) -> bt.View:
