@@ -3,6 +3,10 @@
 //
 // Pack<T> is a register of floats or doubles; for every other scalar it is T itself. Kernels are
 // written once with it: its arithmetic and functions are those of its type, what differs is here.
+//
+// A wide register does not pay for a short row: most of its lanes would be empty, and where a row
+// ends within a register it takes a detour. Kernels that work on squares or panels of lanes are
+// therefore templates of L, the lanes in use: lanes<T>, or fewerLanes<T> where the shape says so.
 #pragma once
 
 #include <burtorch/scalar/scalar.hpp>
@@ -29,13 +33,25 @@ template <class T>
 inline constexpr bool isPacked =
     (std::same_as<T, float> || std::same_as<T, double>)&&nativeLanes<T> != 1;
 template <class T> inline constexpr std::size_t lanes = isPacked<T> ? nativeLanes<T> : 1;
-template <class T> using Pack = std::conditional_t<isPacked<T>, simd<T, nativeLanes<T>>, T>;
+// Half a register, if that is one, too: a vector of 16 bytes or more.
+template <class T>
+inline constexpr std::size_t fewerLanes =
+    isPacked<T> && lanes<T> * sizeof(T) > 16 ? lanes<T> / 2 : lanes<T>;
 
-template <class T> BURTORCH_INLINE Pack<T> load(const T* from) {
-  if constexpr (isPacked<T>) return Pack<T>::load(from);
+template <class T, std::size_t L = lanes<T>>
+using Pack = std::conditional_t<isPacked<T>, simd<T, L>, T>;
+
+namespace detail {
+template <std::size_t L, class T> inline constexpr std::size_t lanesOr = L != 0 ? L : lanes<T>;
+} // namespace detail
+template <std::size_t L, class T>
+using PackOf = Pack<T, detail::lanesOr<L, T>>; // L: 0 for all lanes
+
+template <std::size_t L = 0, class T> BURTORCH_INLINE PackOf<L, T> load(const T* from) {
+  if constexpr (isPacked<T>) return PackOf<L, T>::load(from);
   else return *from;
 }
-template <class T> BURTORCH_INLINE void store(T* to, const std::type_identity_t<Pack<T>>& x) {
+template <class T, class P> BURTORCH_INLINE void store(T* to, const P& x) {
   if constexpr (isPacked<T>) x.store(to);
   else *to = x;
 }
@@ -56,22 +72,24 @@ BURTORCH_INLINE void storeHalves(T* to, const simd<T, N>& x, std::size_t n) {
 }
 } // namespace detail
 
-// The first n lanes, n < lanes<T>; the others are 0, or left alone.
-template <class T> BURTORCH_INLINE Pack<T> load(const T* from, std::size_t n) {
-  if constexpr (isPacked<T>) return Pack<T>::loadPartial(from, n);
+// The first n lanes, fewer than there are; the others are 0, or left alone.
+template <std::size_t L = 0, class T>
+BURTORCH_INLINE PackOf<L, T> load(const T* from, std::size_t n) {
+  if constexpr (isPacked<T>) return PackOf<L, T>::loadPartial(from, n);
   else return T(0);
 }
-template <class T>
-BURTORCH_INLINE void store(T* to, const std::type_identity_t<Pack<T>>& x, std::size_t n) {
+template <class T, class P> BURTORCH_INLINE void store(T* to, const P& x, std::size_t n) {
   if constexpr (isPacked<T>) detail::storeHalves(to, x, n);
 }
 
 // x in every lane.
-template <class T> BURTORCH_INLINE Pack<T> fill(const T& x) { return Pack<T>(x); }
+template <std::size_t L = 0, class T> BURTORCH_INLINE PackOf<L, T> fill(const T& x) {
+  return PackOf<L, T>(x);
+}
 
-template <class T>
-BURTORCH_INLINE Pack<T> multiplyAdd(const std::type_identity_t<Pack<T>>& x,
-                                    const std::type_identity_t<Pack<T>>& y, const Pack<T>& z) {
+template <class T, class P>
+BURTORCH_INLINE P multiplyAdd(const std::type_identity_t<P>& x, const std::type_identity_t<P>& y,
+                              const P& z) {
   if constexpr (isPacked<T>) return fma(x, y, z);
   else return x * y + z;
 }

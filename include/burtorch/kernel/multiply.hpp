@@ -70,9 +70,9 @@ BURTORCH_NOINLINE void finishEdge(const T* sums, std::size_t stride, const Targe
     }
 }
 
-template <std::size_t rows, std::size_t vectors, class T>
-BURTORCH_INLINE void finish(Pack<T> (&sums)[rows][vectors], const Target<T>& y, std::size_t cols) {
-  constexpr std::size_t L = lanes<T>;
+template <std::size_t L, std::size_t rows, std::size_t vectors, class T>
+BURTORCH_INLINE void finish(Pack<T, L> (&sums)[rows][vectors], const Target<T>& y,
+                            std::size_t cols) {
   const auto each = [&](const auto& f) BURTORCH_INLINE_LAMBDA {
     unroll<rows>([&](auto i) BURTORCH_INLINE_LAMBDA {
       unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA { f(i, v, sums[i][v]); });
@@ -80,27 +80,26 @@ BURTORCH_INLINE void finish(Pack<T> (&sums)[rows][vectors], const Target<T>& y, 
   };
   if (cols != vectors * L) {
     T edge[rows * vectors * L];
-    each([&](auto i, auto v, const Pack<T>& sum)
+    each([&](auto i, auto v, const Pack<T, L>& sum)
              BURTORCH_INLINE_LAMBDA { store(edge + (i * vectors + v) * L, sum); });
     return finishEdge<T>(edge, vectors * L, y, rows, cols);
   }
   if (y.bias)
-    each([&](auto, auto v, Pack<T>& sum)
-             BURTORCH_INLINE_LAMBDA { sum = sum + load(y.bias + v * L); });
+    each([&](auto, auto v, Pack<T, L>& sum)
+             BURTORCH_INLINE_LAMBDA { sum = sum + load<L>(y.bias + v * L); });
   if (y.adds)
-    each([&](auto i, auto v, Pack<T>& sum)
-             BURTORCH_INLINE_LAMBDA { sum = sum + load(y.first + i * y.stride + v * L); });
-  each([&](auto i, auto v, const Pack<T>& sum)
+    each([&](auto i, auto v, Pack<T, L>& sum)
+             BURTORCH_INLINE_LAMBDA { sum = sum + load<L>(y.first + i * y.stride + v * L); });
+  each([&](auto i, auto v, const Pack<T, L>& sum)
            BURTORCH_INLINE_LAMBDA { store(y.first + i * y.stride + v * L, sum); });
 }
 
-template <std::size_t rows, std::size_t vectors, class T>
+template <std::size_t L, std::size_t rows, std::size_t vectors, class T>
 BURTORCH_INLINE void tile(std::size_t k, const Left<T>& x, const T* w, std::size_t wStep,
                           const Target<T>& y, std::size_t cols) {
-  constexpr std::size_t L = lanes<T>;
-  Pack<T> sums[rows][vectors];
+  Pack<T, L> sums[rows][vectors];
   unroll<rows>([&](auto i) BURTORCH_INLINE_LAMBDA {
-    unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA { sums[i][v] = fill(T(0)); });
+    unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA { sums[i][v] = fill<L>(T(0)); });
   });
   // y is often far away: it arrives while the sums are computed.
   if (k > 16)
@@ -110,10 +109,10 @@ BURTORCH_INLINE void tile(std::size_t k, const Left<T>& x, const T* w, std::size
     });
   const T* a = x.first;
   for (std::size_t p = 0; p < k; ++p) {
-    Pack<T> b[vectors];
-    unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA { b[v] = load(w + v * L); });
+    Pack<T, L> b[vectors];
+    unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA { b[v] = load<L>(w + v * L); });
     unroll<rows>([&](auto i) BURTORCH_INLINE_LAMBDA {
-      const Pack<T> each = fill(a[i * x.row]);
+      const Pack<T, L> each = fill<L>(a[i * x.row]);
       unroll<vectors>([&](auto v) BURTORCH_INLINE_LAMBDA {
         sums[i][v] = multiplyAdd<T>(each, b[v], sums[i][v]);
       });
@@ -121,70 +120,67 @@ BURTORCH_INLINE void tile(std::size_t k, const Left<T>& x, const T* w, std::size
     a += x.step;
     w += wStep;
   }
-  finish<rows, vectors, T>(sums, y, cols);
+  finish<L, rows, vectors, T>(sums, y, cols);
 }
 
 // All rows of one panel: tiles of `rows` rows, then what is left.
-template <std::size_t rows, std::size_t vectors, class T>
+template <std::size_t L, std::size_t rows, std::size_t vectors, class T>
 BURTORCH_INLINE void tilesDown(std::size_t m, std::size_t k, Left<T> x, const T* w,
                                std::size_t wStep, Target<T> y, std::size_t cols) {
   for (; m >= rows; m -= rows) {
-    tile<rows, vectors>(k, x, w, wStep, y, cols);
+    tile<L, rows, vectors>(k, x, w, wStep, y, cols);
     x.first += rows * x.row;
     y.first += rows * y.stride;
   }
-  if constexpr (rows > 1) tilesDown<rows - 1, vectors>(m, k, x, w, wStep, y, cols);
+  if constexpr (rows > 1) tilesDown<L, rows - 1, vectors>(m, k, x, w, wStep, y, cols);
 }
-template <std::size_t vectors, class T>
+template <std::size_t L, std::size_t vectors, class T>
 BURTORCH_NOINLINE void panel(std::size_t m, std::size_t k, Left<T> x, const T* w, std::size_t wStep,
                              Target<T> y, std::size_t cols) {
-  tilesDown<tileRows(vectors), vectors>(m, k, x, w, wStep, y, cols);
+  tilesDown<L, tileRows(vectors), vectors>(m, k, x, w, wStep, y, cols);
 }
 
 // k rows of `cols` columns of w, one after the other, filled up with zeros.
-template <std::size_t vectors, class T>
+template <std::size_t L, std::size_t vectors, class T>
 BURTORCH_NOINLINE void packRows(const T* w, std::size_t stride, std::size_t k, std::size_t cols,
                                 T* packed) {
-  constexpr std::size_t L = lanes<T>;
   const std::size_t rest = cols - (vectors - 1) * L;
   for (std::size_t p = 0; p < k; ++p, w += stride, packed += vectors * L) {
     unroll<vectors - 1>([&](auto v)
-                            BURTORCH_INLINE_LAMBDA { store(packed + v * L, load(w + v * L)); });
+                            BURTORCH_INLINE_LAMBDA { store(packed + v * L, load<L>(w + v * L)); });
     constexpr std::size_t last = (vectors - 1) * L;
-    store(packed + last, rest == L ? load(w + last) : load(w + last, rest));
+    store(packed + last, rest == L ? load<L>(w + last) : load<L>(w + last, rest));
   }
 }
 
 // The same of wᵀ: `cols` rows of w with k columns each.
-template <std::size_t vectors, class T>
+template <std::size_t L, std::size_t vectors, class T>
 BURTORCH_NOINLINE void packColumns(const T* w, std::size_t stride, std::size_t k, std::size_t cols,
                                    T* packed) {
-  constexpr std::size_t L = lanes<T>;
   for (std::size_t v = 0; v < vectors; ++v)
     for (std::size_t p = 0; p < k; p += L)
-      transpose(w + v * L * stride + p, stride, std::min(L, cols - v * L), std::min(L, k - p),
-                packed + (p * vectors + v) * L, vectors * L);
+      transpose<L>(w + v * L * stride + p, stride, std::min(L, cols - v * L), std::min(L, k - p),
+                   packed + (p * vectors + v) * L, vectors * L);
 }
 
 enum class Right { asIs, transposed }; // w[k,n] or w[n,k]
 
 // One panel of columns, k in blocks.
-template <Right form, std::size_t vectors, class T>
+template <Right form, std::size_t L, std::size_t vectors, class T>
 BURTORCH_INLINE void columns(std::size_t m, std::size_t k, Left<T> x, const T* w,
                              std::size_t stride, Target<T> y, std::size_t cols) {
-  constexpr std::size_t L = lanes<T>;
   const bool nearby = k * stride * sizeof(T) <= 32768 || m <= 2 * tileRows(vectors);
   if (form == Right::asIs && cols == vectors * L && nearby)
-    return panel<vectors>(m, k, x, w, stride, y, cols);
+    return panel<L, vectors>(m, k, x, w, stride, y, cols);
   alignas(64) T packed[panelSteps<T> * vectors * L];
   static_assert(panelSteps<T> % L == 0);
   const std::size_t blocks = std::max<std::size_t>((k + panelSteps<T> - 1) / panelSteps<T>, 1);
   const std::size_t steps = (k + blocks * L - 1) / (blocks * L) * L; // equal, whole registers
   do {
     const std::size_t now = std::min(steps, k);
-    if constexpr (form == Right::asIs) packRows<vectors>(w, stride, now, cols, packed);
-    else packColumns<vectors>(w, stride, now, cols, packed);
-    panel<vectors>(m, now, x, packed, vectors * L, y, cols);
+    if constexpr (form == Right::asIs) packRows<L, vectors>(w, stride, now, cols, packed);
+    else packColumns<L, vectors>(w, stride, now, cols, packed);
+    panel<L, vectors>(m, now, x, packed, vectors * L, y, cols);
     x.first += now * x.step;
     w += now * (form == Right::asIs ? stride : 1);
     k -= now;
@@ -193,18 +189,36 @@ BURTORCH_INLINE void columns(std::size_t m, std::size_t k, Left<T> x, const T* w
   } while (k != 0);
 }
 
+// The next panel of columns, one to three registers of L lanes; returns how many columns it has.
+template <Right form, std::size_t L, class T>
+BURTORCH_INLINE std::size_t nextColumns(std::size_t m, std::size_t n, std::size_t k,
+                                        const Left<T>& x, const T* w, std::size_t stride,
+                                        const Target<T>& y) {
+  const std::size_t vectors = (n + L - 1) / L;
+  // Three registers wide, but two and two rather than three and one.
+  const std::size_t take = vectors == 4 || vectors == 2 ? 2 : std::min(vectors, panelVectors);
+  const std::size_t cols = std::min(n, take * L);
+  if (take == 3) columns<form, L, 3>(m, k, x, w, stride, y, cols);
+  else if (take == 2) columns<form, L, 2>(m, k, x, w, stride, y, cols);
+  else columns<form, L, 1>(m, k, x, w, stride, y, cols);
+  return cols;
+}
+
+// Whether the last n columns fill narrower registers better: one of them is enough, or two or three
+// are full where wide ones would not be.
+template <class T> BURTORCH_INLINE bool fitsFewerLanes(std::size_t n) {
+  constexpr std::size_t L = lanes<T>, half = fewerLanes<T>;
+  if constexpr (L == half) return false;
+  else return n <= half || (n == 3 * half);
+}
+
 template <Right form, class T>
 BURTORCH_NOINLINE void multiply(std::size_t m, std::size_t n, std::size_t k, Left<T> x, const T* w,
                                 std::size_t stride, Target<T> y) {
-  constexpr std::size_t L = lanes<T>;
   while (n != 0 && m != 0) {
-    const std::size_t vectors = (n + L - 1) / L;
-    // Three registers wide, but two and two rather than three and one.
-    const std::size_t take = vectors == 4 || vectors == 2 ? 2 : std::min(vectors, panelVectors);
-    const std::size_t cols = std::min(n, take * L);
-    if (take == 3) columns<form, 3>(m, k, x, w, stride, y, cols);
-    else if (take == 2) columns<form, 2>(m, k, x, w, stride, y, cols);
-    else columns<form, 1>(m, k, x, w, stride, y, cols);
+    const std::size_t cols = fitsFewerLanes<T>(n)
+                                 ? nextColumns<form, fewerLanes<T>>(m, n, k, x, w, stride, y)
+                                 : nextColumns<form, lanes<T>>(m, n, k, x, w, stride, y);
     w += form == Right::asIs ? cols : cols * stride;
     y.first += cols;
     if (y.bias) y.bias += cols;

@@ -83,21 +83,20 @@ template <class V, std::size_t N> void transposeRows(V (&rows)[N]); // never cal
 
 } // namespace detail
 
-// to[j][i] = from[i][j] for i < rows, j < cols, both at most lanes<T>; for the other i up to
-// lanes<T> to[j][i] becomes 0.
-template <class T>
+// to[j][i] = from[i][j] for i < rows, j < cols, both at most L; for the other i up to L to[j][i]
+// becomes 0.
+template <std::size_t L, class T>
 BURTORCH_INLINE void transpose(const T* from, std::size_t stride, std::size_t rows,
                                std::size_t cols, T* to, std::size_t toStride) {
-  constexpr std::size_t L = lanes<T>;
   if constexpr (isPacked<T> && detail::hasShuffle) {
-    Pack<T> x[L];
+    Pack<T, L> x[L];
     if (rows == L && cols == L) {
-      unroll<L>([&](auto i) BURTORCH_INLINE_LAMBDA { x[i] = load(from + i * stride); });
+      unroll<L>([&](auto i) BURTORCH_INLINE_LAMBDA { x[i] = load<L>(from + i * stride); });
     } else {
       unroll<L>([&](auto i) BURTORCH_INLINE_LAMBDA {
-        if (i >= rows) x[i] = fill(T(0));
-        else if (cols == L) x[i] = load(from + i * stride);
-        else x[i] = load(from + i * stride, cols);
+        if (i >= rows) x[i] = fill<L>(T(0));
+        else if (cols == L) x[i] = load<L>(from + i * stride);
+        else x[i] = load<L>(from + i * stride, cols);
       });
     }
     detail::transposeRows(x);

@@ -10,21 +10,21 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace kernel {
 
-// Calls f(i, read, write) for i = 0, lanes<T>, …: read(p) and write(p, x) are for the lanes of p
-// that lie within n.
-template <class T, class F> BURTORCH_INLINE void eachPack(std::size_t n, const F& f) {
-  constexpr std::size_t L = lanes<T>;
+// Calls f(i, read, write) for i = 0, L, …: read(p) and write(p, x) are for the lanes of p that lie
+// within n.
+template <class T, std::size_t L = lanes<T>, class F>
+BURTORCH_INLINE void eachPack(std::size_t n, const F& f) {
   std::size_t i = 0;
   for (; i + L <= n; i += L)
     f(
-        i, [](const T* from) BURTORCH_INLINE_LAMBDA { return load(from); },
-        [](T* to, const Pack<T>& x) BURTORCH_INLINE_LAMBDA { store(to, x); });
+        i, [](const T* from) BURTORCH_INLINE_LAMBDA { return load<L>(from); },
+        [](T* to, const Pack<T, L>& x) BURTORCH_INLINE_LAMBDA { store(to, x); });
   if constexpr (L > 1) {
     const std::size_t rest = n - i;
     if (rest != 0)
       f(
-          i, [rest](const T* from) BURTORCH_INLINE_LAMBDA { return load(from, rest); },
-          [rest](T* to, const Pack<T>& x) BURTORCH_INLINE_LAMBDA { store(to, x, rest); });
+          i, [rest](const T* from) BURTORCH_INLINE_LAMBDA { return load<L>(from, rest); },
+          [rest](T* to, const Pack<T, L>& x) BURTORCH_INLINE_LAMBDA { store(to, x, rest); });
   }
 }
 
