@@ -220,3 +220,53 @@ def test_a_schedule_gives_the_rate_of_each_step() -> None:
         optimizer.step()
         seen.append(before - model.values[0])
     assert seen == [1, 0.5, 0]
+
+
+def test_neighbours_on_a_tape_are_one_step_whatever_their_order() -> None:
+    case = next(c for c in CASES if c["optimizer"] == "AdamW" and c["dtype"] == "float64")
+    whole = Arrays(START)
+    a, b = bt.vector(START[:2]), bt.vector(START[2:4])
+    bt.Value(1.0)  # between them and the last
+    between = bt.Value(2.0)
+    c = bt.vector(START[4:])
+    one, two = make(case, whole), make(case, [c, b, a])
+    for step in range(1, 6):
+        now = gradient(whole.values.tolist(), step)
+        whole.grads[:] = now
+        a.grad, b.grad, c.grad = now[:2], now[2:4], now[4:]
+        one.step()
+        two.step()
+    assert [*a.data, *b.data, *c.data] == whole.values.tolist()
+    assert between.data == 2.0
+    # The state is told parameter by parameter, in the order they were given.
+    state = two.state_dict()["state"]
+    assert [kept["exp_avg"].size for kept in state] == [len(START) - 4, 2, 2]
+    joined = np.concatenate([state[2]["exp_avg"], state[1]["exp_avg"], state[0]["exp_avg"]])
+    np.testing.assert_array_equal(joined, one.state_dict()["state"][0]["exp_avg"])
+    other = make(case, [c, b, a])
+    other.load_state_dict(two.state_dict())
+    assert [kept["exp_avg"].tolist() for kept in other.state_dict()["state"]] == [
+        kept["exp_avg"].tolist() for kept in state
+    ]
+    two.zero_grad()
+    assert not np.concatenate([a.grad, b.grad, c.grad]).any()
+
+
+def test_clipping_goes_over_all_pieces() -> None:
+    view, value = bt.vector([1.0, 1.0]), bt.Value(1.0)
+    apart = bt.vector([1.0])
+    view.grad, value.grad, apart.grad = [2.0, 4.0], 5.0, [6.0]
+    assert bt.optim.clip_by_norm([view, value, apart], 4.5) == pytest.approx(9)
+    np.testing.assert_allclose([*view.grad, value.grad, *apart.grad], [1, 2, 2.5, 3], rtol=1e-6)
+    bt.optim.clip_by_value([view, value, apart], 2.25)
+    np.testing.assert_allclose([*view.grad, value.grad, *apart.grad], [1, 2, 2.25, 2.25], rtol=1e-6)
+
+
+def test_a_step_of_nodes_that_are_gone_is_an_error() -> None:
+    with bt.Tape() as tape:
+        mark = tape.mark()
+        view = bt.vector([1.0, 2.0])
+        optimizer = bt.optim.GD([view], lr=0.1)
+        tape.rewind(mark)
+        with pytest.raises(RuntimeError, match="rewound"):
+            optimizer.step()
