@@ -345,13 +345,18 @@ template <RangeOfValues R> auto reduceMeanAndMeanSquares(const R& x) {
   const std::size_t n = std::ranges::size(x);
   using C = ComputedIn<T>;
   const T* const values = detail::tapeOf(x).values().data();
-  const auto sums = op::sum<op::Two<C>>(n, [&, index = detail::indexIn(x)](std::size_t i) {
-    const C& v = computed(values[index(i)]);
+  const auto value = [values, index = detail::indexIn(x)](std::size_t i) {
+    return C(computed(values[index(i)]));
+  };
+  const auto square = [&](std::size_t i) { return value(i) * value(i); };
+  const auto sums = op::sum<op::Two<C>>(n, [&](std::size_t i) {
+    const C v = value(i);
     return op::Two<C>(v, v * v);
   });
-  const C count = op::count<C>(n);
-  const auto mean = applyAs<op::MeanVarying>(Evaluated<C>{sums.first / count}, x);
-  const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<C>{sums.second / count}, x);
+  const C first = op::meanFromSum(sums.first, n, value);
+  const C second = op::meanFromSum(sums.second, n, square);
+  const auto mean = applyAs<op::MeanVarying>(Evaluated<C>{first}, x);
+  const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<C>{second}, x);
   return std::pair{mean, meanSquares};
 }
 template <AnyValue V> auto reduceMeanAndMeanSquares(std::initializer_list<V> x) {

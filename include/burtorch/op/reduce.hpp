@@ -99,6 +99,24 @@ template <class X> constexpr auto sumOfSquares(const X& x) {
 // An empty sum is 0, an empty product 1, an empty mean 0/0 = NaN.
 template <class T> constexpr T count(std::size_t n) { return T(static_cast<double>(n)); }
 
+// The mean of terms whose sum is known. Where the sum overflows, the mean need not: then each term is divided
+// before they are added.
+template <class T, class Term>
+constexpr T meanFromSum(const T& total, std::size_t n, const Term& term) {
+  const T number = count<T>(n), mean = total / number;
+  const auto isFinite = total - total == T(0);
+  const auto fromParts = [&] {
+    return sum<T>(n, [&](std::size_t i) { return T(term(i) / number); });
+  };
+  if constexpr (std::is_same_v<decltype(isFinite), const bool>) {
+    if (isFinite) [[likely]]
+      return mean;
+    return fromParts();
+  } else {
+    return select(isFinite, mean, fromParts());
+  }
+}
+
 struct AddVarying : Reduction {
   static constexpr const char* symbol = "sum";
   static constexpr bool keepsZero = true;
@@ -164,7 +182,7 @@ struct MeanVarying : Reduction {
   static constexpr const char* symbol = "mean";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
-    return sumOf(x) / count<ElementOf<X>>(x.size());
+    return meanFromSum(sumOf(x), x.size(), [&](std::size_t i) { return x[i]; });
   }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T&, const T& g, const Give& give) {
@@ -187,7 +205,7 @@ struct MeanSquaresVarying : Reduction {
   static constexpr const char* symbol = "mean x^2";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
-    return sumOfSquares(x) / count<ElementOf<X>>(x.size());
+    return meanFromSum(sumOfSquares(x), x.size(), [&](std::size_t i) { return x[i] * x[i]; });
   }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T& z, const T& g, const Give& give) {
