@@ -34,6 +34,11 @@ template <class T> struct dual {
   friend constexpr auto operator<=(const dual& x, const dual& y) { return x.value <= y.value; }
   friend constexpr auto operator>(const dual& x, const dual& y) { return x.value > y.value; }
   friend constexpr auto operator>=(const dual& x, const dual& y) { return x.value >= y.value; }
+  friend constexpr auto operator<=>(const dual& x, const dual& y)
+    requires requires { x.value <=> y.value; } // lanes have no one order
+  {
+    return x.value <=> y.value;
+  }
 };
 
 template <class T> struct Constant<dual<T>> : Constant<T> {};
