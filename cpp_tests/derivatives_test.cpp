@@ -46,9 +46,7 @@ std::vector<std::string> names() {
 Point gradientOf(const Case& f, const Point& x) {
   return bt::jacobian([&](auto p) { return std::array{f(p)}; }, x);
 }
-double valueOf(const Case& f, const Point& x) {
-  return bt::jvp(f, x, Point(x.size())).value;
-}
+double valueOf(const Case& f, const Point& x) { return bt::jvp(f, x, Point(x.size())).value; }
 Point moved(Point x, const Point& v, double by) {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] += by * v[i];
   return x;
@@ -72,10 +70,10 @@ const std::vector<Point> ordinary{{0.75, 0.3, 0.6, 0.45, 0.2},
                                   {-0.55, 2.1, 0.9, -1.3, 0.15},
                                   {0.62, -0.8, 1.7, 0.25, 3.1}};
 // Zeros, ties, bounds of every_operation's clamps and the plain number that it takes as an operand.
-const std::vector<Point> kinks{{0, 0, 0, 0, 0},         {0.5, 0.5, 0.5, 0.5, 0.5}, {-2, -2, -2, -2, -2},
-                               {0.1, 0, 0.1, 0, 0.1},   {-0.1, 1.5, 2, 2, -2},     {1.5, 1.5, 1, 1.5, 0},
-                               {9, -9, 9, -9, 9},       {0, 1, 1, 0, 1},           {1, 0, 0, 1, 1},
-                               {-9, 0.25, -9, 0.25, 0}, {0, -1, 0, -1, 0},         {1, -1, 1, -1, 1}};
+const std::vector<Point> kinks{
+    {0, 0, 0, 0, 0},       {0.5, 0.5, 0.5, 0.5, 0.5}, {-2, -2, -2, -2, -2}, {0.1, 0, 0.1, 0, 0.1},
+    {-0.1, 1.5, 2, 2, -2}, {1.5, 1.5, 1, 1.5, 0},     {9, -9, 9, -9, 9},    {0, 1, 1, 0, 1},
+    {1, 0, 0, 1, 1},       {-9, 0.25, -9, 0.25, 0},   {0, -1, 0, -1, 0},    {1, -1, 1, -1, 1}};
 const std::vector<Point> directions{
     {1, 0, 0, 0, 0}, {0, 1, 0, 0, 0}, {1, 1, 1, 1, 1}, {0.7, -1.3, 0.4, 2.1, -0.6}};
 
@@ -137,7 +135,8 @@ TEST_CASE("every operation, reverse against central differences, to second order
         INFO(all[k], " at (", x[0], ", ", x[1], ", …), along (", v[0], ", ", v[1], ", …)");
         const double rise = valueOf(f, moved(x, v, step)) - valueOf(f, moved(x, v, -step));
         CHECK(same(along(gradientOf(f, x), v), rise / (2 * step), 1e-6));
-        const Point above = gradientOf(f, moved(x, v, step)), below = gradientOf(f, moved(x, v, -step));
+        const Point above = gradientOf(f, moved(x, v, step)),
+                    below = gradientOf(f, moved(x, v, -step));
         const Point product = bt::hvp(f, x, v).product;
         for (std::size_t i = 0; i < x.size(); ++i)
           CHECK(same(product[i], (above[i] - below[i]) / (2 * step), 1e-5));

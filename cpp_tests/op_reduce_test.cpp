@@ -82,7 +82,8 @@ TEST_CASE("a mean is finite where the sum of its terms overflows") {
     backward(reduceMean(x));
     CHECK(x[0].gradCopy() == 1.0 / static_cast<double>(numbers.size()));
   };
-  const double huge = std::numeric_limits<double>::max(), inf = std::numeric_limits<double>::infinity();
+  const double huge = std::numeric_limits<double>::max(),
+               inf = std::numeric_limits<double>::infinity();
   check({1.7e308, 1.7e308}, 1.7e308);
   check({huge, huge}, huge);
   check({huge, huge, -huge, -huge}, 0);

@@ -38,8 +38,8 @@ TEST_CASE("functions to 32 digits") {
 #define TWO(function, x, y, hi, mid, lo)                                                           \
   checkClose(#function, x, function(Q(x), Q(y)), Q(hi, mid, lo));
 #define FAR(function, power, x1, x2, x3, hi, mid, lo)                                              \
-  checkClose(#function " 2^" #power " times", x1,                                                  \
-             function(timesPower(Q(x1, x2, x3), power)), Q(hi, mid, lo));
+  checkClose(#function " 2^" #power " times", x1, function(timesPower(Q(x1, x2, x3), power)),      \
+             Q(hi, mid, lo));
 #include "data/quad_reference.inc"
 #undef ONE
 #undef TWO

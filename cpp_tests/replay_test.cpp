@@ -278,8 +278,10 @@ TEST_CASE("replay: comparisons of Values would be frozen, which has to be allowe
   const V a(fresh, 1.0), b(fresh, 2.0);
   const V y = a < b && b > 1 ? a * b : a;
   CHECK(R({a, b}, y, Passes::exact, Branches::freeze).branches() == 2);
-  CHECK(std::string(errorOf([&] { R({a, b}, y); }).what()).find("2 comparisons") !=
-        std::string::npos);
+  CHECK(std::string(errorOf([&] {
+                      R({a, b}, y);
+                    }).what())
+            .find("2 comparisons") != std::string::npos);
   V kept = y;
   fresh.collect(kept); // what was compared may have gone, the branch has not
   CHECK(fresh.comparisonsSince(0) == 2);

@@ -508,7 +508,8 @@ private:
         "a recording would freeze what " + std::to_string(branches_) +
             (branches_ == 1 ? " comparison" : " comparisons") +
             " of Values decided since its first input was made: a branch stays taken whatever the "
-            "inputs are. Write it with min, max, clamp, abs or relu, which are recorded, compare on "
+            "inputs are. Write it with min, max, clamp, abs or relu, which are recorded, compare "
+            "on "
             "another tape, or allow it with Branches::freeze");
   }
 

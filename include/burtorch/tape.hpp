@@ -800,8 +800,7 @@ private:
   // ---- memory ----------------------------------------------------------------------------
 
   template <class E> static constexpr std::size_t columnBytes(std::size_t count) {
-    const std::size_t bytes =
-        detail::sizeSum(detail::sizeProduct(count, sizeof(E)), alignment - 1);
+    const std::size_t bytes = detail::sizeSum(detail::sizeProduct(count, sizeof(E)), alignment - 1);
     return bytes > detail::mostBytes ? detail::tooLarge : bytes / alignment * alignment;
   }
 
@@ -881,7 +880,8 @@ private:
   void allocate(const Extent& bigger) {
     const Extent held = used();
     if (bytesFor(bigger) == detail::tooLarge)
-      detail::fail(ErrorKind::capacity, "a tape of this extent needs more bytes than any memory has");
+      detail::fail(ErrorKind::capacity,
+                   "a tape of this extent needs more bytes than any memory has");
     forEachColumn([&, bytes = allocated_]<class E>(E*& column, std::size_t Extent::*count) mutable {
       std::size_t& had = *bytes++;
       const std::size_t wants = bigger.*count * sizeof(E);
@@ -915,7 +915,7 @@ private:
   std::size_t swept_ = 0;
   bool owned_ = true;
   bool isNowhere_ = false;
-  bool hasNotes_ = false; // labels, or comparisons
+  bool hasNotes_ = false;         // labels, or comparisons
   std::size_t allocated_[6] = {}; // bytes of each column, in the order of forEachColumn
   std::size_t sweptFrom_ = 0;     // apart from swept_, else both are stored as one vector
   [[no_unique_address]] detail::Labels labels_;

@@ -115,7 +115,8 @@ public:
     if (!isAlive()) failCheck();
 #endif
   }
-  BURTORCH_INLINE void noteComparison(std::size_t other = 0) const { // with another node, or with a number
+  BURTORCH_INLINE void
+  noteComparison(std::size_t other = 0) const { // with another node, or with a number
     check();
     tape_->noteComparison(std::max(std::size_t{index_}, other));
   }
@@ -430,12 +431,10 @@ template <class V, class Y> BURTORCH_INLINE auto compared(const V& x, const Y& y
   }
 }
 } // namespace detail
-template <AnyValue V, OperandBeside<V> Y>
-BURTORCH_INLINE bool operator==(const V& x, const Y& y) {
+template <AnyValue V, OperandBeside<V> Y> BURTORCH_INLINE bool operator==(const V& x, const Y& y) {
   return x.dataCopy() == detail::compared(x, y);
 }
-template <AnyValue V, OperandBeside<V> Y>
-BURTORCH_INLINE auto operator<=>(const V& x, const Y& y) {
+template <AnyValue V, OperandBeside<V> Y> BURTORCH_INLINE auto operator<=>(const V& x, const Y& y) {
   return x.dataCopy() <=> detail::compared(x, y);
 }
 

@@ -72,8 +72,7 @@ V attention(const V& keysQueriesValues, std::size_t heads, std::size_t positions
   const std::array parameters{heads, positions};
   return applyBlock<block::Attention>(
       x.rows(), x.cols() / 3, 1 + detail::demandProduct(x.rows(), heads * positions),
-      std::span<const V>(&x, 1),
-      std::span<const std::size_t>(parameters), std::span(&scale, 1));
+      std::span<const V>(&x, 1), std::span<const std::size_t>(parameters), std::span(&scale, 1));
 }
 
 BURTORCH_END_NAMESPACE

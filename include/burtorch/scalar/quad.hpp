@@ -211,7 +211,8 @@ inline Reduced reducedFar(Q x) {
       const int at = skipped + 32 * (11 - j);
       const std::uint64_t* const word = twoOverPi + at / 64;
       const int shift = at % 64;
-      const std::uint64_t digits = shift == 0 ? word[0] : word[0] << shift | word[1] >> (64 - shift);
+      const std::uint64_t digits =
+          shift == 0 ? word[0] : word[0] << shift | word[1] >> (64 - shift);
       const auto k = static_cast<std::size_t>(i + j);
       carry += m[i] * (digits >> 32) + p[k];
       p[k] = static_cast<std::uint32_t>(carry);
