@@ -19,7 +19,7 @@ namespace detail {
 
 inline constexpr std::size_t tooLarge = std::numeric_limits<std::size_t>::max();
 // No array has more bytes than pointers can be apart.
-inline constexpr auto mostBytes =
+inline constexpr auto largestArray =
     static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max());
 
 constexpr std::size_t sizeSum(std::size_t x, std::size_t y) {
@@ -32,7 +32,7 @@ constexpr std::size_t sizeProduct(std::size_t x, std::size_t y) {
 // A product that is a number of elements: of rows and columns, say.
 inline std::size_t demandProduct(std::size_t x, std::size_t y) {
   const std::size_t n = sizeProduct(x, y);
-  if (n > mostBytes)
+  if (n > largestArray)
     fail(ErrorKind::capacity,
          std::to_string(x) + "×" + std::to_string(y) + " numbers are more than any memory holds");
   return n;

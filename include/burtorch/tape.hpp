@@ -215,7 +215,7 @@ public:
   }
 
   // What empty handles point to; see detail::nowhere.
-  Tape(detail::Nowhere, T* number)
+  constexpr Tape(detail::Nowhere, T* number)
       : values_(number), grads_(number), owned_(false), isNowhere_(true) {}
   bool isNowhere() const { return isNowhere_; }
 
@@ -801,7 +801,7 @@ private:
 
   template <class E> static constexpr std::size_t columnBytes(std::size_t count) {
     const std::size_t bytes = detail::sizeSum(detail::sizeProduct(count, sizeof(E)), alignment - 1);
-    return bytes > detail::mostBytes ? detail::tooLarge : bytes / alignment * alignment;
+    return bytes > detail::largestArray ? detail::tooLarge : bytes / alignment * alignment;
   }
 
   // What a buffer of so many bytes holds if a quarter of the operations involve a plain number and
@@ -823,7 +823,7 @@ private:
   }
   // So much that counting it with what is there can't wrap around.
   static void demandCountable(const Extent& extent) {
-    constexpr std::size_t most = std::min(maxNodes, detail::mostBytes);
+    constexpr std::size_t most = std::min(maxNodes, detail::largestArray);
     if (!fits(extent, {most, most, most, most})) failToCount();
   }
   [[noreturn]] BURTORCH_COLD static void failToCount() {
