@@ -76,7 +76,7 @@ def far():
         points += [(2 - mpf(2) ** -112) * mpf(2) ** 16383, mpf(2) ** 50 - mpf(2) ** -62]
         points += [mp.pi / 2 * mpf(n) for n in (10**15, 2**51 + 1, 10**20 + 1, 3**40, 3**41)]
         points += [mp.pi / 2 * (mpf(7) ** n) for n in (60, 61, 100, 1000, 5000)]
-        points += [-mpf(10) ** 20, -mpf(3) ** 5000]
+        points += [-(mpf(10) ** 20), -(mpf(3) ** 5000)]
     for x in points:
         yield quad(x)
 

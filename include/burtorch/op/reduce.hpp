@@ -8,6 +8,7 @@
 #include <burtorch/op/kinds.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -99,21 +100,27 @@ template <class X> constexpr auto sumOfSquares(const X& x) {
 // An empty sum is 0, an empty product 1, an empty mean 0/0 = NaN.
 template <class T> constexpr T count(std::size_t n) { return T(static_cast<double>(n)); }
 
-// The mean of terms whose sum is known. Where the sum overflows, the mean need not: then each term is divided
-// before they are added.
+// The mean of terms whose sum is known. Where the sum overflows, the mean need not: then the terms are made
+// smaller by a power of two before they are added.
 template <class T, class Term>
 constexpr T meanFromSum(const T& total, std::size_t n, const Term& term) {
-  const T number = count<T>(n), mean = total / number;
+  const T mean = total / count<T>(n);
   const auto isFinite = total - total == T(0);
-  const auto fromParts = [&] {
-    return sum<T>(n, [&](std::size_t i) { return T(term(i) / number); });
+  const auto ofSmaller = [&] {
+    const double power = static_cast<double>(std::bit_ceil(n));
+    const T smaller = T(1 / power);
+    return T(sum<T>(n, [&](std::size_t i) { return T(term(i) * smaller); }) /
+             T(static_cast<double>(n) / power));
   };
   if constexpr (std::is_same_v<decltype(isFinite), const bool>) {
     if (isFinite) [[likely]]
       return mean;
-    return fromParts();
+    return ofSmaller();
   } else {
-    return select(isFinite, mean, fromParts());
+    if constexpr (requires { static_cast<bool>(all(isFinite)); })
+      if (all(isFinite)) [[likely]]
+        return mean;
+    return select(isFinite, mean, ofSmaller());
   }
 }
 
