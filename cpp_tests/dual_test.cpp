@@ -10,8 +10,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <compare>
 #include <limits>
 #include <string>
 #include <vector>
@@ -146,6 +148,22 @@ TEST_CASE("the Hessian of every reduction is symmetric and agrees with differenc
   check("innerProduct", [](auto p) { return innerProduct(p.first(2), p.last(2)); });
   check("innerProductWithBias",
         [](auto p) { return sqr(innerProductWithBias(p.first(2), p.subspan(1, 2), p[3])); });
+}
+
+TEST_CASE("duals and Values of duals compare by value, as programs that branch need") {
+  const D a(1.0, 5.0), b(2.0, -3.0), c(1.0, 0.0);
+  CHECK(a < b);
+  CHECK((a <=> b) < 0);
+  CHECK((a <=> c) == 0);
+  CHECK(std::min(a, b).tangent == 5);
+  CHECK((D(std::nan("")) <=> a) == std::partial_ordering::unordered);
+  CHECK((DD(a, a) <=> DD(b, a)) < 0);
+  const auto f = [](auto x) { return std::min(x[0] * x[1], sqr(x[1])) + std::max(x[0], x[1]); };
+  const auto [value, gradient, product] =
+      bt::hvp(f, std::array{2.0, 3.0}, std::array{1.0, 10.0}); // x·y + y
+  CHECK(value == 9);
+  CHECK(gradient == std::vector<double>{3, 3});
+  CHECK(product == std::vector<double>{10, 1});
 }
 
 TEST_CASE("lanes inside duals, quads inside duals") {

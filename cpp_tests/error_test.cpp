@@ -39,6 +39,39 @@ TEST_CASE("a mark from the future") {
   checkFails(ErrorKind::badArgument, "ahead of the tape", [&] { tape.rewind(full); });
 }
 
+TEST_CASE("an empty handle that is computed with is an error, with checks and without") {
+  Tape<double> tape;
+  const Value<double> x(tape, 1.0);
+  std::vector<Value<double>> sums(3);
+  const Value<double> empty;
+  CHECK(empty.isEmpty());
+  CHECK_FALSE(empty.isAlive());
+  const auto fails = [](const auto& use) { checkFails(ErrorKind::emptyHandle, "empty", use); };
+  fails([&] { sums[0] += x; });
+  fails([&] { sums[1] *= 2.0; });
+  fails([&] { static_cast<void>(empty - x); });
+  fails([&] { static_cast<void>(2.0 / empty); });
+  fails([&] { static_cast<void>(exp(empty)); });
+  fails([&] { static_cast<void>(clamp(empty, 0, 1)); });
+  fails([&] { static_cast<void>(reduceSum(sums)); });
+  fails([&] { static_cast<void>(innerProduct(sums, sums)); });
+  fails([&] { static_cast<void>(empty < x); });
+  fails([&] { static_cast<void>(x == empty); });
+  fails([&] { empty.setData(1.0); });
+  fails([&] { empty.setGrad(1.0); });
+  fails([&] { backward(empty); });
+  fails([&] { tape.collect(sums); });
+  CHECK(sums[0].isEmpty());
+  CHECK(tape.size() == 1);
+  sums[0] = x; // what it is for
+  sums[0] += x;
+  CHECK(sums[0].dataCopy() == 2);
+  Value<float, std::uint16_t> small; // of any tape
+  fails([&] { small += 1.0f; });
+  Value<double, Concurrent> shared;
+  fails([&] { shared += 1.0; });
+}
+
 #if BURTORCH_CHECKS
 TEST_CASE("empty handles, stale handles, two tapes") {
   Tape<double> tape, other;

@@ -62,7 +62,7 @@ TEST_CASE_TEMPLATE("all 65 536 halves", H, bt::float16, bt::bfloat16) {
     }
     wrong += static_cast<double>(used) != want || std::signbit(used) != std::signbit(want);
     wrong += H(used).bits() != bits || H(want).bits() != bits;
-#if defined(__FLT16_MAX__)
+#if BURTORCH_HAS_FLOAT16
     if constexpr (std::is_same_v<H, bt::float16>)
       wrong += static_cast<float>(std::bit_cast<_Float16>(bits)) != used;
 #endif
@@ -81,7 +81,7 @@ TEST_CASE_TEMPLATE("rounding is to nearest, ties to even", H, bt::float16, bt::b
     const auto f = static_cast<float>(x);
     wrong += H(f).bits() != nearest<H>(static_cast<double>(f));
     wrong += Format::fromFloat(f) != H(f).bits(); // the hardware agrees with the integers
-#if defined(__FLT16_MAX__)
+#if BURTORCH_HAS_FLOAT16
     if constexpr (std::is_same_v<H, bt::float16>)
       wrong += std::bit_cast<std::uint16_t>(static_cast<_Float16>(f)) != H(f).bits() ||
                std::bit_cast<std::uint16_t>(static_cast<_Float16>(x)) != H(x).bits();

@@ -70,6 +70,32 @@ TEST_CASE("one operand") {
   CHECK(x[0].gradCopy() == -1);
 }
 
+TEST_CASE("a mean is finite where the sum of its terms overflows") {
+  const auto check = [](const std::vector<double>& numbers, double want) {
+    Tape<double> tape;
+    const auto x = leaves(tape, numbers);
+    std::vector<Value<double>> list{x.rbegin(), x.rend()};
+    for (const auto& each : {reduceMean(x), reduceMean(list), reduceMeanAndMeanSquares(x).first})
+      CHECK(each.dataCopy() == want);
+    CHECK(reduceNegativeMean(x).dataCopy() == -want);
+    tape.zeroGrad();
+    backward(reduceMean(x));
+    CHECK(x[0].gradCopy() == 1.0 / static_cast<double>(numbers.size()));
+  };
+  const double huge = std::numeric_limits<double>::max(),
+               inf = std::numeric_limits<double>::infinity();
+  check({1.7e308, 1.7e308}, 1.7e308);
+  check({huge, huge}, huge);
+  check({huge, huge, -huge, -huge}, 0);
+  check(std::vector<double>(512, -0x1p1023), -0x1p1023);
+  check({inf, 1}, inf);
+  Tape<double> tape;
+  CHECK(std::isnan(reduceMean(leaves(tape, {inf, -inf})).dataCopy()));
+  const auto x = leaves(tape, {1.2e154, 1.2e154});
+  CHECK(reduceMeanSquares(x).dataCopy() == doctest::Approx(1.44e308));
+  CHECK(reduceMeanAndMeanSquares(x).second.dataCopy() == reduceMeanSquares(x).dataCopy());
+}
+
 TEST_CASE("odd and even counts, against closed forms") {
   for (const std::size_t n : {2u, 3u, 7u, 8u, 9u, 255u, 256u, 257u, 511u, 513u, 1000u}) {
     Tape<double> tape;

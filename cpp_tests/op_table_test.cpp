@@ -321,7 +321,17 @@ TEST_CASE_TEMPLATE("awkward points: 0, infinities, NaN", T, float, double) {
   CHECK(both([](auto v) { return pow(v, 2); }, T(-3)) == PAIR(9, -6));
   CHECK(both([](auto v) { return pow(0, v); }, T(2)) == PAIR(0, 0));
   CHECK(both([](auto v) { return pow(0, v); }, T(0)) == PAIR(1, 0));
+  CHECK(both([](auto v) { return pow(v, std::numeric_limits<T>::infinity()); }, T(0.5)) ==
+        PAIR(0, 0));
+  CHECK(both([](auto v) { return pow(v, -std::numeric_limits<T>::infinity()); }, T(2)) ==
+        PAIR(0, 0));
+  CHECK(both([](auto v) { return pow(v, 3); }, T(0)) == PAIR(0, 0));
   CHECK(both([](auto v) { return hypot(v, 0); }, T(0)) == PAIR(0, 0));
+  CHECK(both([](auto v) { return atan2(v, 0); }, T(0)) == PAIR(0, 0));
+  CHECK(both([](auto v) { return atan2(0, v); }, T(0)) == PAIR(0, 0));
+  const T least = std::numeric_limits<T>::denorm_min(); // 1 / least overflows
+  CHECK(both([](auto v) { return 0 / v; }, least) == PAIR(0, 0));
+  CHECK(both([](auto v) { return 1 / v; }, T(2)) == PAIR(0.5, -0.25));
   CHECK(both([](auto v) { return max(v, -2); }, T(-1)) == PAIR(-1, 1)); // a maximum over negatives
   CHECK(both([](auto v) { return max(v, 1); }, T(1)) == PAIR(1, 0.5));
   CHECK(both([](auto v) { return max(v, v); }, T(1)) == PAIR(1, 1));

@@ -27,14 +27,23 @@ Q scaledBy(Q x, int power) {
   return x;
 }
 
+Q timesPower(Q x, int power) {
+  for (; power > 0; --power) x = x + x;
+  return x;
+}
+
 TEST_CASE("functions to 32 digits") {
 #define ONE(function, x, hi, mid, lo, scale)                                                       \
   checkClose(#function, x, function(Q(x)), scaledBy(Q(hi, mid, lo), scale));
 #define TWO(function, x, y, hi, mid, lo)                                                           \
   checkClose(#function, x, function(Q(x), Q(y)), Q(hi, mid, lo));
+#define FAR(function, power, x1, x2, x3, hi, mid, lo)                                              \
+  checkClose(#function " 2^" #power " times", x1, function(timesPower(Q(x1, x2, x3), power)),      \
+             Q(hi, mid, lo));
 #include "data/quad_reference.inc"
 #undef ONE
 #undef TWO
+#undef FAR
 }
 
 TEST_CASE("special values are those of the standard library") {
@@ -60,6 +69,19 @@ TEST_CASE("special values are those of the standard library") {
                     "atan2 of " << x << ", " << y);
     }
   }
+}
+
+TEST_CASE("sines of anything finite lie between -1 and 1, of the rest they are not numbers") {
+  for (Q x = Q(0x1.8p40); x + x < Limits::infinity(); x = x * Q(3.7)) {
+    const Q s = sin(x), c = cos(x);
+    CHECK(fabs(s * s + c * c - Q(1)) < Q(1e-32));
+    CHECK(sin(-x) == -s);
+    CHECK(cos(-x) == c);
+    checkClose("sin of twice", static_cast<double>(x), sin(x + x), Q(2) * s * c);
+  }
+  CHECK(fabs(tan(Limits::max())) < Limits::infinity());
+  for (const Q x : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()})
+    for (const Q y : {sin(x), cos(x), tan(x)}) CHECK_FALSE(y == y);
 }
 
 TEST_CASE("the whole range") {

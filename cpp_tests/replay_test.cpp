@@ -242,6 +242,53 @@ TEST_CASE("replay: blocks") {
   CHECK(errorOf([&] { recording.workspace<dual<double>>(); }).kind() == ErrorKind::badArgument);
 }
 
+TEST_CASE("replay: comparisons of Values would be frozen, which has to be allowed") {
+  Tape<double> tape;
+  const V older(tape, 5.0);
+  CHECK(older > 4.0); // before there were inputs: decides nothing between them and an output
+  const auto mark = tape.mark();
+  const auto record = [&](const auto& f, Branches branches = Branches::refuse) {
+    tape.rewind(mark);
+    const V a(tape, 1.0), b(tape, 2.0);
+    const V y = f(a, b);
+    return R({a, b}, y, Passes::exact, branches);
+  };
+  const auto refused = [&](const auto& f) {
+    const Error error = errorOf([&] { record(f); });
+    CHECK(error.kind() == ErrorKind::badArgument);
+    CHECK(std::string(error.what()).find("Branches::freeze") != std::string::npos);
+  };
+  refused([](const V& a, const V& b) { return std::max(a, b); });
+  refused([](const V& a, const V& b) { return a < 0 ? a : b; });
+  refused([](const V& a, const V& b) { return a == b ? a : b; });
+  refused([](const V& a, const V& b) { return exp(a) != 3 ? a : b; });
+  refused([](const V& a, const V& b) { return 3 >= a * b ? a : b; });
+  CHECK(record([](const V& a, const V& b) { return max(a, b); }).branches() == 0);
+  CHECK(record([&](const V& a, const V& b) { return older < 3 ? a : b; }).branches() == 0);
+
+  const R frozen = record([](const V& a, const V& b) { return std::max(a, b); }, Branches::freeze);
+  CHECK(frozen.branches() != 0);
+  auto w = frozen.workspace();
+  CHECK(frozen.value(w, std::array{3.0, 2.0}) == 2); // as it was recorded
+  const R recorded = record([](const V& a, const V& b) { return max(a, b); });
+  auto space = recorded.workspace();
+  CHECK(recorded.value(space, std::array{3.0, 2.0}) == 3);
+
+  Tape<double> fresh;
+  const V a(fresh, 1.0), b(fresh, 2.0);
+  const V y = a < b && b > 1 ? a * b : a;
+  CHECK(R({a, b}, y, Passes::exact, Branches::freeze).branches() == 2);
+  CHECK(std::string(errorOf([&] {
+                      R({a, b}, y);
+                    }).what())
+            .find("2 comparisons") != std::string::npos);
+  V kept = y;
+  fresh.collect(kept); // what was compared may have gone, the branch has not
+  CHECK(fresh.comparisonsSince(0) == 2);
+  fresh.clear();
+  CHECK(fresh.comparisonsSince(0) == 0);
+}
+
 TEST_CASE("replay: what can't be recorded") {
   Tape<double> tape;
   const V a(tape, 1.0), b = exp(a);

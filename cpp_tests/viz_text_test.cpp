@@ -121,6 +121,12 @@ TEST_CASE("numbers: as many digits as asked for, or as it takes; no locale") {
   CHECK(viz::numberText(1.0 / 3, 6) == "0.333333");
   CHECK(viz::numberText(138.83381924198252, 6) == "138.834");
   CHECK(viz::numberText(1e300, 6) == "1e+300");
+  const std::string many = viz::numberText(1e-300, 63); // more than it takes
+  CHECK(many.size() > 63);
+  CHECK(many.starts_with("1.0000000000000000250590918352"));
+  CHECK(many.ends_with("e-300"));
+  CHECK(std::stod(viz::numberText(-5e-324, 2000)) == -5e-324);
+  CHECK(viz::numberText(0.5, 2000) == "0.5");
   CHECK(viz::numberText(-0.0) == "-0");
   CHECK(std::stod(viz::numberText(1.0 / 3)) == 1.0 / 3);
   CHECK(viz::numberText(std::numeric_limits<double>::quiet_NaN(), 6) == "nan");

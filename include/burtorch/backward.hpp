@@ -95,6 +95,10 @@ struct TapeAccess {
   static void shrink(Tape<T, O...>& tape, std::size_t records, std::size_t constants) {
     tape.cursor_.set({tape.used().nodes, records, constants, tape.used().operands});
   }
+  template <class T, class... O> static void demandSomewhere(const Tape<T, O...>& tape) {
+    if (tape.isNowhere_) [[unlikely]]
+      tape.failEmpty();
+  }
   // Notes that the sweep going on ended above these.
   template <class T, class... O> static void spare(Tape<T, O...>& tape, std::size_t records) {
     tape.sweptFrom_ = records;
@@ -309,6 +313,7 @@ BURTORCH_INLINE std::size_t recordsUpTo(Tape<T, O...>& tape, std::size_t root, c
     TapeAccess::clearResults(tape, record + 1);
     return record + 1;
   }
+  TapeAccess::demandSomewhere(tape);
   TapeAccess::clearResults(tape, 0);
   T& g = TapeAccess::columns(tape).grads[root];
   g = g + seed;

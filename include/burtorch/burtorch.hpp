@@ -7,6 +7,7 @@
 #include <burtorch/scalar/scalar.hpp> // what a node may hold
 #include <burtorch/op/table.hpp>      // every operation, its value and its pullback
 #include <burtorch/memory.hpp>        // where owned memory comes from
+#include <burtorch/sizes.hpp>         // sums and products of sizes, checked
 #include <burtorch/cursor.hpp>        // how full a tape is
 #include <burtorch/labels.hpp>        // names of nodes
 #include <burtorch/tape.hpp>          // storage: values, gradients, records; mark, rewind, collect

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <burtorch/config.hpp>
+#include <burtorch/sizes.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -21,8 +22,9 @@ struct Extent {
 };
 
 constexpr Extent operator+(const Extent& x, const Extent& y) {
-  return {x.nodes + y.nodes, x.records + y.records, x.constants + y.constants,
-          x.operands + y.operands};
+  using detail::sizeSum;
+  return {sizeSum(x.nodes, y.nodes), sizeSum(x.records, y.records),
+          sizeSum(x.constants, y.constants), sizeSum(x.operands, y.operands)};
 }
 
 // True if x fits into y in every array.

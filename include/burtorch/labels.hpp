@@ -28,9 +28,8 @@ public:
     auto at = const_cast<Labels*>(this)->find(node);
     return at != labels_.end() && at->first == node ? at->second : std::string();
   }
-  BURTORCH_INLINE void truncate(std::size_t nodes) {
-    if (!labels_.empty()) [[unlikely]]
-      drop(nodes);
+  void truncate(std::size_t nodes) {
+    while (!labels_.empty() && labels_.back().first >= nodes) labels_.pop_back();
   }
   // Keeps the labels of nodes for which keep(node) is true, and moves each to newIndex(node).
   template <class Keep, class NewIndex> void remap(const Keep& keep, const NewIndex& newIndex) {
@@ -39,9 +38,6 @@ public:
   }
 
 private:
-  BURTORCH_NOINLINE void drop(std::size_t nodes) {
-    while (!labels_.empty() && labels_.back().first >= nodes) labels_.pop_back();
-  }
   std::vector<std::pair<std::size_t, std::string>>::iterator find(std::size_t node) {
     return std::ranges::lower_bound(labels_, node, {}, &std::pair<std::size_t, std::string>::first);
   }

@@ -13,7 +13,9 @@
 // N samples at once, which is what batch() does.
 //
 // Everything else is taken as it was when recording: leaves that are no inputs are constants, and a
-// branch in the program that recorded stays taken.
+// branch in the program that recorded stays taken. So a recording is refused if Values were compared
+// (`if (a < b)`, std::max) since its first input was made, unless it is told Branches::freeze. Nobody sees
+// what a program does with a number that dataCopy() gave it.
 //
 // Running does what the tape did, by the same structs in the same order, so the numbers are the same
 // bit for bit (where a compiler may not fuse operations across statements: -ffp-contract=off). Passes:
@@ -58,6 +60,9 @@ constexpr Passes operator|(Passes x, Passes y) {
 constexpr bool has(Passes passes, Passes one) {
   return (static_cast<unsigned>(passes) & static_cast<unsigned>(one)) != 0;
 }
+
+// What is done if comparisons of Values may have decided what was recorded.
+enum class Branches : std::uint8_t { refuse, freeze };
 
 namespace detail {
 
@@ -240,7 +245,7 @@ public:
   // What was recorded between the inputs and the outputs.
   template <class... O>
   Recording(std::span<const Value<T, O...>> inputs, std::span<const Value<T, O...>> outputs,
-            Passes passes = Passes::exact) {
+            Passes passes = Passes::exact, Branches branches = Branches::refuse) {
     if (outputs.empty()) detail::fail(ErrorKind::badArgument, "a recording of no outputs");
     const auto& from = outputs.front().tape();
     std::size_t nodes = 0;
@@ -261,6 +266,8 @@ public:
                      "an input of a recording is a leaf; node " +
                          std::to_string(input.sysGetRawNodeIndex()) + " is the result of " +
                          from.namesOf(from.recordOf(input.sysGetRawNodeIndex())).function);
+    if (!inputs_.empty()) branches_ = from.comparisonsSince(*std::ranges::min_element(inputs_));
+    if (branches_ != 0 && branches == Branches::refuse) refuseBranches();
     detail::TapeAccess::copy(from, nodes, 2 * from.records().size(), *owned_);
     if (has(passes, Passes::fold)) fold();
     if (has(passes, Passes::share)) share();
@@ -269,25 +276,29 @@ public:
   }
   template <class... O>
   Recording(std::initializer_list<Value<T, O...>> inputs, const Value<T, O...>& output,
-            Passes passes = Passes::exact)
+            Passes passes = Passes::exact, Branches branches = Branches::refuse)
       : Recording(std::span<const Value<T, O...>>(inputs.begin(), inputs.size()),
-                  std::span<const Value<T, O...>>(&output, 1), passes) {}
+                  std::span<const Value<T, O...>>(&output, 1), passes, branches) {}
   template <RangeOfValues X>
-  Recording(const X& inputs, const detail::ValueIn<X>& output, Passes passes = Passes::exact)
+  Recording(const X& inputs, const detail::ValueIn<X>& output, Passes passes = Passes::exact,
+            Branches branches = Branches::refuse)
       : Recording(std::span<const detail::ValueIn<X>>(inputs),
-                  std::span<const detail::ValueIn<X>>(&output, 1), passes) {}
+                  std::span<const detail::ValueIn<X>>(&output, 1), passes, branches) {}
   template <RangeOfValues X, RangeOfValues Y>
-  Recording(const X& inputs, const Y& outputs, Passes passes = Passes::exact)
+  Recording(const X& inputs, const Y& outputs, Passes passes = Passes::exact,
+            Branches branches = Branches::refuse)
       : Recording(std::span<const detail::ValueIn<X>>(inputs),
-                  std::span<const detail::ValueIn<X>>(outputs), passes) {}
+                  std::span<const detail::ValueIn<X>>(outputs), passes, branches) {}
   // The inputs are the leaves made since the mark, in order.
   template <class Mark, class... O>
     requires std::same_as<Mark, typename Tape<T, O...>::Mark>
-  Recording(const Mark& mark, const Value<T, O...>& root, Passes passes = Passes::exact)
-      : Recording(leavesSince(mark, root), root, passes) {}
+  Recording(const Mark& mark, const Value<T, O...>& root, Passes passes = Passes::exact,
+            Branches branches = Branches::refuse)
+      : Recording(leavesSince(mark, root), root, passes, branches) {}
 
   std::size_t inputs() const { return inputs_.size(); }
   std::size_t outputs() const { return outputs_.size(); }
+  std::size_t branches() const { return branches_; } // comparisons of Values that it froze
   std::span<const Index> inputNodes() const { return inputs_; }
   std::span<const Index> outputNodes() const { return outputs_; }
   // The labels that inputs and outputs had, else x0, x1, …, y0, ….
@@ -489,6 +500,17 @@ private:
     std::ranges::sort(sorted);
     if (std::ranges::adjacent_find(sorted) != sorted.end())
       detail::fail(ErrorKind::badArgument, "a recording was given the same input twice");
+  }
+
+  [[noreturn]] void refuseBranches() const {
+    detail::fail(
+        ErrorKind::badArgument,
+        "a recording would freeze what " + std::to_string(branches_) +
+            (branches_ == 1 ? " comparison" : " comparisons") +
+            " of Values decided since its first input was made: a branch stays taken whatever the "
+            "inputs are. Write it with min, max, clamp, abs or relu, which are recorded, compare "
+            "on "
+            "another tape, or allow it with Branches::freeze");
   }
 
   Record* records() { return detail::TapeAccess::records(*owned_); }
@@ -693,6 +715,7 @@ private:
   std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it
   std::vector<bool> sets_;             // see planSweep
   std::vector<Index> zeros_;           // likewise
+  std::size_t branches_ = 0;
   bool hasBlocks_ = false;
 };
 

@@ -37,8 +37,10 @@
 #include <burtorch/memory.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/scalar.hpp>
+#include <burtorch/sizes.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -105,6 +107,7 @@ template <class T, class Index> struct ListOf {
 };
 
 struct TapeAccess;
+struct Nowhere {};
 
 } // namespace detail
 
@@ -113,6 +116,7 @@ template <Scalar T, class... Options> class Tape {
   static constexpr bool concurrent = Traits::concurrent;
 
 public:
+  using Number = T;
   using Index = typename Traits::Index;
   static_assert(!concurrent || sizeof(Index) <= 4, "a Concurrent tape counts with at most 32 bits");
 
@@ -153,16 +157,21 @@ public:
 
   // Owned memory; grows as needed.
   Tape() = default;
-  explicit Tape(Reserve reserved) { allocate(countable(reserved.extent)); }
+  explicit Tape(Reserve reserved) {
+    demandCountable(reserved.extent);
+    allocate(reserved.extent);
+  }
 
   // Borrowed memory: the caller's, for as long as the tape lives. The first form divides the buffer
   // between the arrays for graphs of a usual mix; the second as told (see bytesFor).
   explicit Tape(std::span<std::byte> buffer) : Tape(buffer, usualMix(buffer.size())) {}
   Tape(std::span<std::byte> buffer, const Extent& extent) : owned_(false) {
-    if (bytesFor(extent) > buffer.size())
+    if (const std::size_t bytes = bytesFor(extent); bytes > buffer.size())
       detail::fail(ErrorKind::capacity,
-                   "a tape of this extent needs " + std::to_string(bytesFor(extent)) +
-                       " bytes, the buffer has " + std::to_string(buffer.size()));
+                   "a tape of this extent needs " +
+                       (bytes == detail::tooLarge ? "more bytes than any memory has"
+                                                  : std::to_string(bytes) + " bytes") +
+                       ", the buffer has " + std::to_string(buffer.size()));
     std::byte* next = buffer.data();
     const auto misaligned = reinterpret_cast<std::uintptr_t>(next) % alignment;
     if (misaligned != 0) next += alignment - misaligned;
@@ -184,11 +193,17 @@ public:
       });
   }
 
-  // Bytes a borrowed buffer needs for an extent, wherever the buffer starts.
+  // Bytes a borrowed buffer needs for an extent, wherever the buffer starts; the largest number of all if
+  // no buffer can have that many.
   static constexpr std::size_t bytesFor(const Extent& extent) {
-    return alignment - 1 + 2 * columnBytes<T>(extent.nodes) + columnBytes<Record>(extent.records) +
-           columnBytes<T>(extent.constants) + columnBytes<Index>(extent.operands) +
-           (BURTORCH_CHECKS ? columnBytes<std::uint32_t>(extent.nodes) : 0);
+    std::size_t bytes = alignment - 1;
+    for (const std::size_t column :
+         {columnBytes<T>(extent.nodes), columnBytes<T>(extent.nodes),
+          columnBytes<Record>(extent.records), columnBytes<T>(extent.constants),
+          columnBytes<Index>(extent.operands),
+          BURTORCH_CHECKS ? columnBytes<std::uint32_t>(extent.nodes) : 0})
+      bytes = detail::sizeSum(bytes, column);
+    return bytes;
   }
 
   // The tape of this thread that Value(x) uses: the innermost TapeScope's, else one made on first
@@ -198,6 +213,11 @@ public:
       return *tape;
     return useDefault();
   }
+
+  // What empty handles point to; see detail::nowhere.
+  constexpr Tape(detail::Nowhere, T* number)
+      : values_(number), grads_(number), owned_(false), isNowhere_(true) {}
+  bool isNowhere() const { return isNowhere_; }
 
   std::size_t size() const { return cursor_.used().nodes; }
   Extent used() const { return cursor_.used(); }
@@ -257,7 +277,7 @@ public:
                     "rewind: what stood before the mark was itself rewound and recorded anew");
     cursor_.set(mark.at_);
     swept_ = std::min(swept_, mark.at_.records);
-    labels_.truncate(mark.at_.nodes);
+    truncateNotes(mark.at_.nodes);
 #if BURTORCH_CHECKS
     ++epoch_;
 #endif
@@ -309,7 +329,7 @@ public:
     }
     cursor_.set(to);
     swept_ = std::min(swept_, to.records);
-    labels_.truncate(to.nodes);
+    truncateNotes(to.nodes);
   }
 
   // Squeezes out every node that the given handles do not reach; order, values, gradients and
@@ -450,7 +470,10 @@ public:
   }
 
   // n leaves next to each other; their values are for the caller to set.
-  Index leaves(std::size_t n) { return placeMany(claim({n, 0, 0, 0}).nodes, n); }
+  Index leaves(std::size_t n) {
+    demandCountable({n, 0, 0, 0});
+    return placeMany(claim({n, 0, 0, 0}).nodes, n);
+  }
 
   // A block of n results that keeps k numbers for its pullback. describe(description, kept) fills
   // in views, parameters, and what of those numbers is known; then forward is run.
@@ -458,7 +481,9 @@ public:
   Index pushBlock(const BlockMethods<T, Index>& methods, std::size_t n, std::size_t k,
                   std::size_t views, std::size_t parameters, const Describe& describe) {
     using Description = detail::BlockDescription<T, Index>;
-    const Extent at = claim({n, 1, k, Description::wordsFor(views, parameters)});
+    const Extent need{n, 1, k, Description::wordsFor(views, parameters)};
+    demandCountable(need);
+    const Extent at = claim(need);
     const Description d(operands_ + at.operands);
     d.write(methods, views, parameters, at.constants, k);
     describe(d, constants_ + at.constants);
@@ -533,8 +558,29 @@ public:
     return place(at.nodes, static_cast<T>(result));
   }
 
-  void setLabel(std::size_t node, std::string label) { labels_.set(node, std::move(label)); }
+  void setLabel(std::size_t node, std::string label) {
+    labels_.set(node, std::move(label));
+    hasNotes_ = true;
+  }
   std::string label(std::size_t node) const { return labels_.get(node); }
+
+  // Comparisons of its Values decide where a program goes, which a recording (replay.hpp) can't follow: it
+  // asks whether there were any. Atomic, because several threads may compare what none of them changes.
+  BURTORCH_INLINE void noteComparison(std::size_t node) {
+    if (isNowhere_) failEmpty();
+    if constexpr (concurrent) return; // of which no recording is made
+    constexpr auto relaxed = std::memory_order_relaxed;
+    comparisons_.store(comparisons_.load(relaxed) + 1, relaxed);
+    comparedUpTo_.store(std::max(comparedUpTo_.load(relaxed), node + 1), relaxed);
+    setNotes();
+  }
+  // How many there were, unless all of them looked at nodes older than this one. Of nodes that were rewound
+  // since, it is only known that they were newer than what stayed.
+  std::size_t comparisonsSince(std::size_t node) const {
+    return comparedUpTo_.load(std::memory_order_relaxed) > node
+               ? comparisons_.load(std::memory_order_relaxed)
+               : 0;
+  }
 
 private:
   friend detail::TapeAccess;
@@ -619,6 +665,30 @@ private:
     }
   }
 
+  [[noreturn]] BURTORCH_COLD static void failEmpty() {
+    detail::fail(ErrorKind::emptyHandle, "an empty Value was used");
+  }
+
+  // An atomic store, but no std::atomic: compilers would not test that where it lies, which every rewind
+  // does, and no thread may rewind while another one compares.
+  BURTORCH_INLINE void setNotes() {
+#if defined(__GNUC__)
+    __atomic_store_n(&hasNotes_, true, __ATOMIC_RELAXED);
+#else
+    std::atomic_ref(hasNotes_).store(true, std::memory_order_relaxed);
+#endif
+  }
+  // Labels and comparisons of nodes that are dropped.
+  BURTORCH_INLINE void truncateNotes(std::size_t nodes) {
+    if (hasNotes_) [[unlikely]]
+      dropNotes(nodes);
+  }
+  BURTORCH_NOINLINE void dropNotes(std::size_t nodes) {
+    labels_.truncate(nodes);
+    comparedUpTo_.store(std::min(comparedUpTo_.load(std::memory_order_relaxed), nodes),
+                        std::memory_order_relaxed);
+  }
+
   [[noreturn]] BURTORCH_COLD void failRewind() const {
     detail::fail(ErrorKind::badArgument, "rewind: the mark lies ahead of the tape, which holds " +
                                              std::to_string(size()) + " nodes");
@@ -638,7 +708,7 @@ private:
   }
 
   template <class Handle> std::size_t checkedIndex(const Handle& handle) const {
-    if (handle.tape_ == nullptr) detail::fail(ErrorKind::emptyHandle, "collect: an empty handle");
+    if (handle.isEmpty()) detail::fail(ErrorKind::emptyHandle, "collect: an empty handle");
     if (handle.tape_ != this)
       detail::fail(ErrorKind::differentTapes, "collect: a handle of another tape");
     handle.check();
@@ -671,6 +741,7 @@ private:
     swept_ = swept;
     labels_.remap([&](std::size_t i) { return newIndex[i] != 0; },
                   [&](std::size_t i) { return newIndex[i] - std::size_t{1}; });
+    comparedUpTo_.store(std::min(comparedUpTo_.load(), now.nodes)); // perhaps less
     cursor_.set(now);
 #if BURTORCH_CHECKS
     ++epoch_;
@@ -729,7 +800,8 @@ private:
   // ---- memory ----------------------------------------------------------------------------
 
   template <class E> static constexpr std::size_t columnBytes(std::size_t count) {
-    return (count * sizeof(E) + alignment - 1) / alignment * alignment;
+    const std::size_t bytes = detail::sizeSum(detail::sizeProduct(count, sizeof(E)), alignment - 1);
+    return bytes > detail::largestArray ? detail::tooLarge : bytes / alignment * alignment;
   }
 
   // What a buffer of so many bytes holds if a quarter of the operations involve a plain number and
@@ -749,6 +821,16 @@ private:
     return {std::min(extent.nodes, maxNodes), std::min(extent.records, maxNodes),
             std::min(extent.constants, maxNodes), std::min(extent.operands, maxNodes)};
   }
+  // So much that counting it with what is there can't wrap around.
+  static void demandCountable(const Extent& extent) {
+    constexpr std::size_t most = std::min(maxNodes, detail::largestArray);
+    if (!fits(extent, {most, most, most, most})) failToCount();
+  }
+  [[noreturn]] BURTORCH_COLD static void failToCount() {
+    detail::fail(ErrorKind::capacity, "the tape's index type counts to " +
+                                          std::to_string(maxNodes) +
+                                          "; use a wider one, e.g. Tape<T, std::uint64_t>");
+  }
 
   template <class F> void forEachColumn(F&& f) {
     f(values_, &Extent::nodes);
@@ -764,11 +846,9 @@ private:
   // Takes numbers, not an Extent: a struct would be built in memory on every append, just in case.
   BURTORCH_COLD void makeRoom(std::size_t nodes, std::size_t records, std::size_t constants,
                               std::size_t operands) {
+    if (isNowhere_) failEmpty();
     const Extent wanted = used() + Extent{nodes, records, constants, operands};
-    if (!fits(wanted, countable(wanted)))
-      detail::fail(ErrorKind::capacity, "the tape's index type counts to " +
-                                            std::to_string(maxNodes) +
-                                            "; use a wider one, e.g. Tape<T, std::uint64_t>");
+    demandCountable(wanted);
     const Extent had = capacity();
     if (!owned_ || concurrent) {
       std::string what =
@@ -800,6 +880,9 @@ private:
   // half way, arrays already moved are merely larger than the capacity says.
   void allocate(const Extent& bigger) {
     const Extent held = used();
+    if (bytesFor(bigger) == detail::tooLarge)
+      detail::fail(ErrorKind::capacity,
+                   "a tape of this extent needs more bytes than any memory has");
     forEachColumn([&, bytes = allocated_]<class E>(E*& column, std::size_t Extent::*count) mutable {
       std::size_t& had = *bytes++;
       const std::size_t wants = bigger.*count * sizeof(E);
@@ -811,7 +894,8 @@ private:
   }
 
   BURTORCH_COLD static Tape& useDefault() {
-    static thread_local Tape tape{reserve(concurrent ? 1u << 16 : 0u)};
+    static thread_local Tape tape{
+        reserve(concurrent ? std::min(maxNodes, std::size_t{1} << 16) : std::size_t{0})};
     current_ = &tape;
     return tape;
   }
@@ -828,15 +912,27 @@ private:
   Index* operands_ = nullptr;
   std::size_t swept_ = 0;
   bool owned_ = true;
+  bool isNowhere_ = false;
+  bool hasNotes_ = false;         // labels, or comparisons
   std::size_t allocated_[6] = {}; // bytes of each column, in the order of forEachColumn
   std::size_t sweptFrom_ = 0;     // apart from swept_, else both are stored as one vector
   [[no_unique_address]] detail::Labels labels_;
+  std::atomic<std::size_t> comparisons_{0}, comparedUpTo_{0}; // of nodes below the second
 #if BURTORCH_CHECKS
   std::uint32_t* births_ = nullptr; // births_[i]: the epoch node i was made in
   std::uint32_t epoch_ = 0;         // counts rewinds and collects
   std::uint32_t compactions_ = 0;   // counts collects
 #endif
 };
+
+namespace detail {
+
+// Empty handles point to a tape of no nodes that has no room and makes none: an append fails where any
+// append fails that finds no room, and asking handles costs nothing. What is read there is not a number.
+template <class T> inline T nothing = T(std::numeric_limits<double>::quiet_NaN());
+template <class TapeType> inline TapeType nowhere{Nowhere{}, &nothing<typename TapeType::Number>};
+
+} // namespace detail
 
 // Makes a tape the current one of this thread until the end of the scope.
 template <class TapeType> class TapeScope {

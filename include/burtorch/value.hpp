@@ -9,6 +9,7 @@
 #include <burtorch/op/table.hpp>
 #include <burtorch/tape.hpp>
 
+#include <algorithm>
 #include <compare>
 #include <concepts>
 #include <cstddef>
@@ -28,7 +29,9 @@ public:
   using TapeType = Tape<T, Options...>;
   using Index = typename TapeType::Index;
 
-  Value() = default; // an empty handle, to be assigned to
+  // An empty handle, to be assigned to. Used as the first operand it fails, as what is set, compared or
+  // differentiated, too; read, or as the second operand, it is NaN unless BURTORCH_CHECKS refuses it.
+  Value() = default;
 
   // A leaf on this thread's current tape, or on a given one.
   template <class Number>
@@ -62,11 +65,11 @@ public:
     return tape_->grads_[index_];
   }
   void setData(const T& x) const {
-    check();
+    demandNode();
     tape_->values_[index_] = x;
   }
   void setGrad(const T& x) const {
-    check();
+    demandNode();
     tape_->grads()[index_] = x;
   }
   template <class Text> void setLabel([[maybe_unused]] Text&& label) const {
@@ -84,7 +87,7 @@ public:
     check();
     return *tape_;
   }
-  bool isEmpty() const { return tape_ == nullptr; }
+  bool isEmpty() const { return tape_->isNowhere(); }
   Op operation() const {
     const std::size_t record = tape().recordOf(index_);
     return record == tape_->records().size() ? Op::eLeaf : tape_->records()[record].operation();
@@ -99,7 +102,7 @@ public:
   // Whether the handle's node is still there. Without BURTORCH_CHECKS a node that took its index is
   // not told apart.
   BURTORCH_INLINE bool isAlive() const {
-    if (tape_ == nullptr || index_ >= tape_->size()) return false;
+    if (index_ >= tape_->size()) return false; // as that of an empty handle is
 #if BURTORCH_CHECKS
     return tape_->births_[index_] == birth_;
 #else
@@ -108,10 +111,14 @@ public:
   }
   // Contract of every use: the handle is not empty and its node has not been rewound or collected.
   BURTORCH_INLINE void check() const {
-    BURTORCH_ASSERT(tape_ != nullptr, emptyHandle, "an empty Value was used");
-    BURTORCH_ASSERT(isAlive(), staleHandle,
-                    "a Value was used after its node (index " + std::to_string(index_) +
-                        ") was rewound or collected away");
+#if BURTORCH_CHECKS
+    if (!isAlive()) failCheck();
+#endif
+  }
+  BURTORCH_INLINE void
+  noteComparison(std::size_t other = 0) const { // with another node, or with a number
+    check();
+    tape_->noteComparison(std::max(std::size_t{index_}, other));
   }
   BURTORCH_INLINE void checkSameTape([[maybe_unused]] const Value& other) const {
     check();
@@ -121,8 +128,18 @@ public:
 
 private:
   friend TapeType;
+  void demandNode() const {
+    check();
+    if (isEmpty()) TapeType::failEmpty();
+  }
+  [[noreturn]] BURTORCH_COLD void failCheck() const {
+    if (isEmpty()) TapeType::failEmpty();
+    detail::fail(ErrorKind::staleHandle, "a Value was used after its node (index " +
+                                             std::to_string(index_) +
+                                             ") was rewound or collected away");
+  }
   void settleOn(TapeType& tape) { *this = at(tape, index_); } // after collect()
-  TapeType* tape_ = nullptr;
+  TapeType* tape_ = &detail::nowhere<TapeType>;
   Index index_ = 0;
 #if BURTORCH_CHECKS
   std::uint32_t birth_ = 0;
@@ -345,13 +362,18 @@ template <RangeOfValues R> auto reduceMeanAndMeanSquares(const R& x) {
   const std::size_t n = std::ranges::size(x);
   using C = ComputedIn<T>;
   const T* const values = detail::tapeOf(x).values().data();
-  const auto sums = op::sum<op::Two<C>>(n, [&, index = detail::indexIn(x)](std::size_t i) {
-    const C& v = computed(values[index(i)]);
+  const auto value = [values, index = detail::indexIn(x)](std::size_t i) {
+    return C(computed(values[index(i)]));
+  };
+  const auto square = [&](std::size_t i) { return value(i) * value(i); };
+  const auto sums = op::sum<op::Two<C>>(n, [&](std::size_t i) {
+    const C v = value(i);
     return op::Two<C>(v, v * v);
   });
-  const C count = op::count<C>(n);
-  const auto mean = applyAs<op::MeanVarying>(Evaluated<C>{sums.first / count}, x);
-  const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<C>{sums.second / count}, x);
+  const C first = op::meanFromSum(sums.first, n, value);
+  const C second = op::meanFromSum(sums.second, n, square);
+  const auto mean = applyAs<op::MeanVarying>(Evaluated<C>{first}, x);
+  const auto meanSquares = applyAs<op::MeanSquaresVarying>(Evaluated<C>{second}, x);
   return std::pair{mean, meanSquares};
 }
 template <AnyValue V> auto reduceMeanAndMeanSquares(std::initializer_list<V> x) {
@@ -391,14 +413,52 @@ template <AnyValue V, OperandBeside<V> Y> V& subInplace(V& x, const Y& y) { retu
 template <AnyValue V, OperandBeside<V> Y> V& multInplace(V& x, const Y& y) { return x *= y; }
 template <AnyValue V, OperandBeside<V> Y> V& divInplace(V& x, const Y& y) { return x /= y; }
 
-// Comparisons look at the values only and record nothing.
-template <AnyValue V, OperandBeside<V> Y> bool operator==(const V& x, const Y& y) {
-  if constexpr (AnyValue<Y>) return x.dataCopy() == y.dataCopy();
-  else return x.dataCopy() == static_cast<typename V::Scalar>(y);
+// Comparisons look at the numbers only and record nothing, but that there was one: see Branches in
+// replay.hpp. Comparing what dataCopy() returned leaves no trace.
+namespace detail {
+template <class V, class Y> BURTORCH_INLINE auto compared(const V& x, const Y& y) {
+  if constexpr (!AnyValue<Y>) {
+    x.noteComparison();
+    return static_cast<typename V::Scalar>(y);
+  } else {
+    if (&x.tape() == &y.tape()) {
+      x.noteComparison(y.sysGetRawNodeIndex());
+    } else {
+      x.noteComparison();
+      y.noteComparison();
+    }
+    return y.dataCopy();
+  }
 }
-template <AnyValue V, OperandBeside<V> Y> auto operator<=>(const V& x, const Y& y) {
-  if constexpr (AnyValue<Y>) return x.dataCopy() <=> y.dataCopy();
-  else return x.dataCopy() <=> static_cast<typename V::Scalar>(y);
+} // namespace detail
+template <AnyValue V, OperandBeside<V> Y> BURTORCH_INLINE bool operator==(const V& x, const Y& y) {
+  return x.dataCopy() == detail::compared(x, y);
+}
+template <AnyValue V, OperandBeside<V> Y> BURTORCH_INLINE auto operator<=>(const V& x, const Y& y) {
+  return x.dataCopy() <=> detail::compared(x, y);
 }
 
 BURTORCH_END_NAMESPACE
+
+// A Value's type has the digits and the range of its scalar, but no numbers: a limit would have to be a
+// leaf on some tape, and the empty handle that the standard's own template returns is none.
+template <class T, class... Options>
+struct std::numeric_limits<burtorch::Value<T, Options...>> : std::numeric_limits<T> {
+#define BURTORCH_NO_LIMIT(function)                                                                \
+  template <class Asked = burtorch::Value<T, Options...>> static Asked function() {                \
+    static_assert(!std::is_same_v<Asked, Asked>,                                                   \
+                  "std::numeric_limits of a Value: there is no such Value. Ask the limits of its " \
+                  "scalar, std::numeric_limits<T>, and use the number as it is or as a leaf");     \
+    return Asked();                                                                                \
+  }
+  BURTORCH_NO_LIMIT(min)
+  BURTORCH_NO_LIMIT(max)
+  BURTORCH_NO_LIMIT(lowest)
+  BURTORCH_NO_LIMIT(epsilon)
+  BURTORCH_NO_LIMIT(round_error)
+  BURTORCH_NO_LIMIT(infinity)
+  BURTORCH_NO_LIMIT(quiet_NaN)
+  BURTORCH_NO_LIMIT(signaling_NaN)
+  BURTORCH_NO_LIMIT(denorm_min)
+#undef BURTORCH_NO_LIMIT
+};

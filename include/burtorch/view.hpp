@@ -53,7 +53,8 @@ public:
 
   // Leaves: rows × cols of them, with the given numbers (row by row), or all 0.
   View(TapeType& tape, std::size_t rows, std::size_t cols, std::span<const T> numbers = {}) {
-    if (!numbers.empty() && numbers.size() != rows * cols)
+    const std::size_t n = detail::demandProduct(rows, cols);
+    if (!numbers.empty() && numbers.size() != n)
       detail::fail(ErrorKind::badArgument, "a view of " + detail::shapeText(rows, cols) +
                                                " numbers was given " +
                                                std::to_string(numbers.size()));
@@ -61,7 +62,7 @@ public:
     const std::less<const T*> before;
     const T* const old = tape.values_;
     const bool areHere = !before(numbers.data(), old) && before(numbers.data(), old + tape.size());
-    *this = at(tape, tape.leaves(rows * cols), rows, cols);
+    *this = at(tape, tape.leaves(n), rows, cols);
     if (numbers.empty()) std::fill_n(tape.values_ + index_, size(), T(0));
     else
       std::copy_n(areHere ? tape.values_ + (numbers.data() - old) : numbers.data(), size(),
@@ -131,7 +132,7 @@ public:
   }
   View reshape(std::size_t rows, std::size_t cols) const {
     check();
-    if (rows * cols != size())
+    if (detail::sizeProduct(rows, cols) != size())
       detail::fail(ErrorKind::badArgument, "a view of " + detail::shapeText(rows_, cols_) +
                                                " can't become " + detail::shapeText(rows, cols));
     return part(index_, rows, cols);
@@ -318,7 +319,7 @@ appendBlock(const BlockMethods<T, typename Tape<T, O...>::Index>& methods, std::
   for (const auto& operand : operands)
     if (&operand.tape() != &tape)
       detail::fail(ErrorKind::differentTapes, "operands live on two tapes");
-  const std::size_t n = rows * cols;
+  const std::size_t n = detail::demandProduct(rows, cols);
   if (n == 0) return View<T, O...>(tape, rows, cols); // a record has at least one result
   const Index first =
       tape.pushBlock(methods, n, kept, operands.size(), parameters.size() + std::ranges::size(more),

@@ -58,7 +58,7 @@ private:
 template <AnyView V>
 V attention(const V& keysQueriesValues, std::size_t heads, std::size_t positions) {
   const V& x = keysQueriesValues;
-  if (heads == 0 || x.cols() % (3 * heads) != 0)
+  if (heads == 0 || (x.cols() != 0 && heads > x.cols() / 3) || x.cols() % (3 * heads) != 0)
     detail::fail(ErrorKind::badArgument, "attention: " + std::to_string(x.cols()) +
                                              " columns are not keys, queries and values of " +
                                              std::to_string(heads) + " heads");
@@ -71,8 +71,8 @@ V attention(const V& keysQueriesValues, std::size_t heads, std::size_t positions
   const T scale = T(1.0 / std::sqrt(static_cast<double>(size)));
   const std::array parameters{heads, positions};
   return applyBlock<block::Attention>(
-      x.rows(), x.cols() / 3, 1 + x.rows() * heads * positions, std::span<const V>(&x, 1),
-      std::span<const std::size_t>(parameters), std::span(&scale, 1));
+      x.rows(), x.cols() / 3, 1 + detail::demandProduct(x.rows(), heads * positions),
+      std::span<const V>(&x, 1), std::span<const std::size_t>(parameters), std::span(&scale, 1));
 }
 
 BURTORCH_END_NAMESPACE

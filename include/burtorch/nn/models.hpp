@@ -59,7 +59,7 @@ public:
                                                 {"embed", config.embed},
                                                 {"context", config.context}})),
         random_(seeded(config.seed)), table_(tape_, config.vocab, config.embed, random_),
-        hidden_(tape_, config.context * config.embed, config.hidden, random_),
+        hidden_(tape_, detail::demandProduct(config.context, config.embed), config.hidden, random_),
         output_(tape_, config.hidden, config.vocab, random_), parameters_(tape_.size()) {}
 
   const Config& config() const { return config_; }

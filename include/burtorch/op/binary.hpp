@@ -47,9 +47,9 @@ struct BinaryMult : Binary {
 struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it a number or a node
   static constexpr const char* symbol = "*const";
   static constexpr bool keepsZero = true;
-  template <class T> static constexpr T forward(const T& x, const T& y) { return x * y; }
+  template <class T> static constexpr T forward(const T& x, const T& y) { return x * passive(y); }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
-    return g * y;
+    return g * passive(y);
   }
   template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T&) {
     return T(0);
@@ -64,7 +64,7 @@ struct BinaryDiv : Binary {
     return g / y;
   }
   template <class T> static constexpr T pullbackY(const T&, const T& y, const T& z, const T& g) {
-    return -g / y * z;
+    return -g * (z / y); // g / y may overflow where z is 0
   }
 };
 
@@ -127,7 +127,10 @@ struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the deriva
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return pow(x, y); }
   template <class T> static constexpr T pullbackX(const T& x, const T& y, const T&, const T& g) {
-    return select(whereZero(y), T(0), g * (y * pow(x, y - T(1))));
+    const T power = pow(x, y - T(1));
+    const T slope = select(whereZero(power), T(0), y * power);
+    const T ofZero = select(x == T(0), select(y == T(0), T(0), slope), slope);
+    return select(whereZero(y), T(0), g * ofZero);
   }
   template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
     const T slope = select(z == T(0), T(0), z * log(x));
@@ -141,7 +144,12 @@ template <bool largest> struct BinaryExtremum : Binary {
   static constexpr bool keepsZero = true;
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
-    return select(largest ? x < y : y < x, y, select(y == y, x, y));
+    if constexpr (hasTangent<T>) return byPullback(x, y); // of a tie half of each tangent
+    else return select(largest ? x < y : y < x, y, select(y == y, x, y));
+  }
+  template <class T> static constexpr T byPullback(const T& x, const T& y) {
+    if constexpr (largest) return max(x, y);
+    else return min(x, y);
   }
   template <class T> static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
     return select(x == y, T(0.5) * g, select(x == z, g, T(0)));
@@ -159,16 +167,18 @@ struct BinaryMax : BinaryExtremum<true> {
   static constexpr const char* symbol = "max";
 };
 
-struct BinaryAtan2 : Binary { // the angle of the point (y, x), in the argument order of std::atan2
+// The angle of the point (y, x), in the argument order of std::atan2. The derivative at the origin is 0,
+// as that of hypot.
+struct BinaryAtan2 : Binary {
   static constexpr const char* symbol = "atan2";
   template <class T> static constexpr T forward(const T& y, const T& x) { return atan2(y, x); }
   template <class T> static constexpr T pullbackX(const T& y, const T& x, const T&, const T& g) {
     const T r = hypot(x, y); // dividing twice by r neither overflows nor underflows where r² would
-    return g * (x / r / r);
+    return select(r == T(0), T(0), g * (x / r / r));
   }
   template <class T> static constexpr T pullbackY(const T& y, const T& x, const T&, const T& g) {
     const T r = hypot(x, y);
-    return -g * (y / r / r);
+    return select(r == T(0), T(0), -g * (y / r / r));
   }
 };
 

@@ -8,6 +8,7 @@
 #include <burtorch/op/kinds.hpp>
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -99,6 +100,30 @@ template <class X> constexpr auto sumOfSquares(const X& x) {
 // An empty sum is 0, an empty product 1, an empty mean 0/0 = NaN.
 template <class T> constexpr T count(std::size_t n) { return T(static_cast<double>(n)); }
 
+// The mean of terms whose sum is known. Where the sum overflows, the mean need not: then the terms are made
+// smaller by a power of two before they are added.
+template <class T, class Term>
+constexpr T meanFromSum(const T& total, std::size_t n, const Term& term) {
+  const T mean = total / count<T>(n);
+  const auto isFinite = total - total == T(0);
+  const auto ofSmaller = [&] {
+    const double power = static_cast<double>(std::bit_ceil(n));
+    const T smaller = T(1 / power);
+    return T(sum<T>(n, [&](std::size_t i) { return T(term(i) * smaller); }) /
+             T(static_cast<double>(n) / power));
+  };
+  if constexpr (std::is_same_v<decltype(isFinite), const bool>) {
+    if (isFinite) [[likely]]
+      return mean;
+    return ofSmaller();
+  } else {
+    if constexpr (requires { static_cast<bool>(all(isFinite)); })
+      if (all(isFinite)) [[likely]]
+        return mean;
+    return select(isFinite, mean, ofSmaller());
+  }
+}
+
 struct AddVarying : Reduction {
   static constexpr const char* symbol = "sum";
   static constexpr bool keepsZero = true;
@@ -164,7 +189,7 @@ struct MeanVarying : Reduction {
   static constexpr const char* symbol = "mean";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
-    return sumOf(x) / count<ElementOf<X>>(x.size());
+    return meanFromSum(sumOf(x), x.size(), [&](std::size_t i) { return x[i]; });
   }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T&, const T& g, const Give& give) {
@@ -187,7 +212,7 @@ struct MeanSquaresVarying : Reduction {
   static constexpr const char* symbol = "mean x^2";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
-    return sumOfSquares(x) / count<ElementOf<X>>(x.size());
+    return meanFromSum(sumOfSquares(x), x.size(), [&](std::size_t i) { return x[i] * x[i]; });
   }
   template <class X, class T, class Give>
   static constexpr void pullback(const X& x, const T& z, const T& g, const Give& give) {

@@ -210,7 +210,8 @@ struct Expm1 : Unary {
 struct Softplus : Unary { // log(1 + e^x) without ever computing e^x of a large x
   static constexpr const char* symbol = "softplus";
   template <class T> static constexpr T forward(const T& x) {
-    return select(x < T(0), T(0), x) + log1p(exp(-fabs(x)));
+    if constexpr (hasTangent<T>) return softplus(x); // by the pullback: the formula has a kink at 0
+    else return select(x < T(0), T(0), x) + log1p(exp(-fabs(x)));
   }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * Sigmoid::forward(x);

@@ -34,9 +34,19 @@ template <class T> struct dual {
   friend constexpr auto operator<=(const dual& x, const dual& y) { return x.value <= y.value; }
   friend constexpr auto operator>(const dual& x, const dual& y) { return x.value > y.value; }
   friend constexpr auto operator>=(const dual& x, const dual& y) { return x.value >= y.value; }
+  friend constexpr auto operator<=>(const dual& x, const dual& y)
+    requires requires { x.value <=> y.value; } // lanes have no one order
+  {
+    return x.value <=> y.value;
+  }
 };
 
 template <class T> struct Constant<dual<T>> : Constant<T> {};
+
+template <class T> inline constexpr bool hasTangent<dual<T>> = true;
+template <class T> BURTORCH_INLINE constexpr dual<T> passive(const dual<T>& x) {
+  return {passive(x.value), T(0)};
+}
 
 // Where both parts are 0, in all their parts.
 template <class T> BURTORCH_INLINE constexpr auto whereZero(const dual<T>& x) {
@@ -87,6 +97,7 @@ BURTORCH_INLINE constexpr dual<T> onDuals(const dual<T>& x, const dual<T>& y) {
 BURTORCH_UNARY_OPERATIONS(BURTORCH_ON_DUAL)
 BURTORCH_ON_DUAL(Log, log)
 BURTORCH_ON_DUAL(Abs, fabs)
+BURTORCH_ON_DUAL(Sigmoid, logistic) // whose formula has a kink at 0, unlike the function
 BURTORCH_ON_DUAL(Negative, operator-)
 #undef BURTORCH_ON_DUAL
 

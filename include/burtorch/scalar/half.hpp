@@ -28,6 +28,15 @@
 #endif
 #endif
 
+// Whether _Float16 is a type. GCC 12 has its limits on every target that has it in C, but the type itself in
+// C++ on x86 only.
+#if defined(__FLT16_MAX__) && (defined(__clang__) || !defined(__GNUC__) || __GNUC__ >= 13 ||       \
+                               defined(__x86_64__) || defined(__i386__))
+#define BURTORCH_HAS_FLOAT16 1
+#else
+#define BURTORCH_HAS_FLOAT16 0
+#endif
+
 BURTORCH_BEGIN_NAMESPACE
 
 namespace detail {
@@ -36,7 +45,7 @@ namespace detail {
 struct Binary16 {
 #if defined(__STDCPP_FLOAT16_T__)
   using Native = std::float16_t;
-#elif defined(__FLT16_MAX__)
+#elif BURTORCH_HAS_FLOAT16
   using Native = _Float16;
 #else
   using Native = void;

@@ -5,13 +5,14 @@
 // that of soft_quad.hpp; both are correctly rounded, so that all results are the same. The functions are written here, because the standard library of most compilers
 // has none for this type: a first guess in double is improved by an identity that triples its
 // digits, or a series is summed after the argument was made small. Their relative error is below
-// 1e-32 (cpp_tests/quad_test.cpp; a unit in the last place is 2e-34), with these limits: sin, cos
-// and tan want |x| < 2^50, and pow(x, y) loses as many digits as |y·log x| has.
+// 1e-32 (cpp_tests/quad_test.cpp; a unit in the last place is 2e-34), with one limit: pow(x, y) loses as
+// many digits as |y·log x| has.
 // BURTORCH_SOFT_FLOAT128=1 chooses soft_quad.hpp where there was a choice.
 #pragma once
 
 #include <burtorch/scalar/scalar.hpp>
 #include <burtorch/scalar/soft_quad.hpp>
+#include <burtorch/scalar/two_over_pi.hpp>
 
 #include <array>
 #include <bit>
@@ -189,7 +190,66 @@ struct Reduced {
   Q r;
   int quadrant;
 };
+
+// The same for |x| ≥ 2^50: x = m·2^e with a whole number m, so x/(π/2) is m times a shifted 2/π. The digits of
+// 2/π that give multiples of 4 do not matter, nor those that are too small: 384 are left, from `skipped` on.
+// The product is a number of 512 bits of which the lowest `point` stand after the point. As x comes no closer
+// to a multiple of π/2 than 2^-135 or so, more than 113 of those are right.
+inline Reduced reducedFar(Q x) {
+  constexpr int limbs = 16;
+  const auto w = magnitude(x).words();
+  const int e = static_cast<int>(w[1] >> 48) - 16383 - 112;
+  const std::uint64_t top = (w[1] & 0xffffffffffffu) | (std::uint64_t{1} << 48);
+  const std::uint64_t m[4] = {w[0] & 0xffffffffu, w[0] >> 32, top & 0xffffffffu, top >> 32};
+  const int skipped = e > 2 ? e - 2 : 0;
+  const int point = 384 - (e - skipped);
+
+  std::array<std::uint32_t, limbs> p{}; // the product, the lowest limb first
+  for (int i = 0; i < 4; ++i) {
+    std::uint64_t carry = 0;
+    for (int j = 0; j < 12; ++j) {
+      const int at = skipped + 32 * (11 - j);
+      const std::uint64_t* const word = twoOverPi + at / 64;
+      const int shift = at % 64;
+      const std::uint64_t digits =
+          shift == 0 ? word[0] : word[0] << shift | word[1] >> (64 - shift);
+      const auto k = static_cast<std::size_t>(i + j);
+      carry += m[i] * (digits >> 32) + p[k];
+      p[k] = static_cast<std::uint32_t>(carry);
+      carry >>= 32;
+    }
+    p[static_cast<std::size_t>(i) + 12] = static_cast<std::uint32_t>(carry);
+  }
+  const auto bits = [&](int from, int count) { // at most 64 of them
+    std::uint64_t all = 0;
+    for (int i = count; i-- != 0;) {
+      const auto at = static_cast<std::size_t>(from + i);
+      all = all << 1 | (p[at / 32] >> (at % 32) & 1u);
+    }
+    return all;
+  };
+
+  int quadrant = static_cast<int>(bits(point, 2));
+  const bool isUp = bits(point - 1, 1) != 0; // to the next whole number: what is left is negative
+  if (isUp) {
+    ++quadrant;
+    std::uint64_t carry = 1;
+    for (std::uint32_t& limb : p) {
+      carry += ~limb;
+      limb = static_cast<std::uint32_t>(carry);
+      carry >>= 32;
+    }
+  }
+  int first = point - 1; // the first digit that is not 0
+  while (first > 112 && bits(first, 1) == 0) --first;
+  const auto exponent = static_cast<std::uint64_t>(first - point + 16383);
+  const Q turns = Q::fromWords({bits(first - 112, 64), bits(first - 48, 48) | exponent << 48});
+  const bool isMinus = isNegative(x);
+  return {(isUp != isMinus ? -turns : turns) * piOverTwo, (isMinus ? -quadrant : quadrant) & 3};
+}
+
 inline Reduced reduced(Q x) {
+  if (magnitude(x) >= powerOfTwo(50)) return reducedFar(x);
   const Q n = nearest(x / piOverTwo);
   Q r = x;
   for (const double part : halfPi) r = r - n * Q(part);

@@ -13,6 +13,7 @@
 //                                        and round what is stored (halves: in float)
 //   Constant<T>                          what its constants are, where double is too short
 //   unlessZero(g, x)                     x, but 0 in the lanes where g is 0 (see backward.hpp)
+//   hasTangent<T>, passive(x)            that it carries a derivative along (dual.hpp), and x without it
 #pragma once
 
 #include <burtorch/config.hpp>
@@ -98,6 +99,9 @@ template <class T> struct Constant {
 };
 
 template <class T> BURTORCH_INLINE constexpr const T& unlessZero(const T&, const T& x) { return x; }
+
+template <class T> inline constexpr bool hasTangent = false;
+template <class T> BURTORCH_INLINE constexpr const T& passive(const T& x) { return x; }
 
 // 1/(1+e^−x) of any scalar: exp only of what is not positive, so that nothing overflows and the
 // left tail keeps its digits.

@@ -107,6 +107,20 @@ inline constexpr std::size_t nativeLanes =
 
 namespace detail {
 
+// The narrowest register. On 32-bit x86 one of 8 bytes would be an MMX register, which is the same as one of
+// those that hold plain floating-point numbers: the next of these would come out as NaN.
+#if defined(__i386__)
+inline constexpr std::size_t leastBytes = 16;
+#else
+inline constexpr std::size_t leastBytes = 0;
+#endif
+
+// How many of N lanes one register takes.
+template <class T, std::size_t N>
+inline constexpr std::size_t widthOf = N >= nativeLanes<T>          ? nativeLanes<T>
+                                       : N * sizeof(T) < leastBytes ? 1
+                                                                    : N;
+
 // Calls f for the parts of one or more simds, which become the parts of the result.
 template <class R, class F, class... X> BURTORCH_INLINE R eachPart(const F& f, const X&... x) {
   R r;
@@ -186,7 +200,7 @@ template <class T, std::size_t N> struct simd {
   using Lane = T;
   using Mask = mask<T, N>;
   static constexpr std::size_t size = N;
-  static constexpr std::size_t width = N < nativeLanes<T> ? N : nativeLanes<T>; // lanes of a part
+  static constexpr std::size_t width = detail::widthOf<T, N>; // lanes of a part
   static constexpr std::size_t parts = N / width;
   using Part = typename detail::Register<T, width>::type;
 

@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 
 BURTORCH_BEGIN_NAMESPACE
@@ -140,12 +141,18 @@ template <class T>
   requires std::is_arithmetic_v<T>
 std::string numberText(T x, [[maybe_unused]] int digits = allDigits) {
   if (x != x) return "nan";
-  char buffer[64];
-  char* const last = buffer + sizeof buffer;
-  if constexpr (std::is_floating_point_v<T>)
-    if (digits != allDigits)
-      return {buffer, std::to_chars(buffer, last, x, std::chars_format::general, digits).ptr};
-  return {buffer, std::to_chars(buffer, last, x).ptr};
+  std::string text(64, ' '); // enough for all digits that tell two numbers apart
+  const auto written = [&] {
+    char* const first = text.data();
+    if constexpr (std::is_floating_point_v<T>)
+      if (digits != allDigits)
+        return std::to_chars(first, first + text.size(), x, std::chars_format::general, digits);
+    return std::to_chars(first, first + text.size(), x);
+  };
+  auto end = written();
+  for (; end.ec != std::errc{}; end = written()) text.resize(2 * text.size());
+  text.resize(static_cast<std::size_t>(end.ptr - text.data()));
+  return text;
 }
 
 // The same for readers of JSON, which knows no such numbers: strings.
