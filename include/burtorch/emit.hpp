@@ -577,10 +577,10 @@ private:
   // Begins a function that computes results as t1, t2, …: the statements, or calls of their parts.
   void begin(std::string_view result, const std::string& suffix, const std::string& parameters,
              const Results& results) {
-    const auto order = emitter_.statementsFor(results);
-    const bool isShort = order.size() <= options_.longest;
+    auto order = emitter_.statementsFor(results);
+    const bool isShort = order.size() <= std::max(options_.longest, recording_.inputs());
     const std::string body = isShort ? emitter_.body(order, "x[#]", "    ")
-                                     : parts(order, options_.name + suffix, results);
+                                     : parts(std::move(order), options_.name + suffix, results);
     open(result, suffix, parameters);
     text_ += body;
   }
@@ -588,8 +588,9 @@ private:
   // Prints functions that do the statements one after the other; returns the text that calls them.
   // What a part computes and a later one reads stands in the array `work`, in a place that is free again
   // after the last part that reads it.
-  std::string parts(const std::vector<std::uint32_t>& order, const std::string& name,
+  std::string parts(std::vector<std::uint32_t> order, const std::string& name,
                     const Results& results) {
+    std::erase_if(order, [&](auto i) { return emitter_.isInput(i); }); // read where they are used
     const std::size_t length = std::max<std::size_t>(options_.part, 1);
     const std::size_t n = (order.size() + length - 1) / length;
     constexpr std::uint32_t none = Statements::constant;
@@ -620,7 +621,6 @@ private:
       };
       for (std::size_t p = part * length; p < std::min(order.size(), (part + 1) * length); ++p) {
         const std::uint32_t i = order[p];
-        if (emitter_.isInput(i)) continue; // read where it is used
         const auto& one = emitter_.statement(i);
         for (std::uint32_t k = 0; k < one.count; ++k) know(one.operands[k]);
         Emitter<R>::define(text, "    ", i, *one.expression);
