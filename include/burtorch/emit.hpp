@@ -502,9 +502,12 @@ public:
   std::string print() {
     line({"#include <math.h>", "", ""});
     if (options_.language == Language::cpp) line({"extern \"C\" {", "", ""});
-    values();
+    const bool sharesParts =
+        recording_.outputs() == 1 && isLong(emitter_.statementsFor(outputs()));
+    if (!sharesParts) values();
     if (recording_.outputs() == 1) {
       gradient();
+      if (sharesParts) valueByParts();
       batch();
     } else {
       jacobian();
@@ -574,13 +577,17 @@ private:
     return all;
   }
 
+  bool isLong(const std::vector<std::uint32_t>& order) const { // more than the inputs, too
+    return order.size() > std::max(options_.longest, recording_.inputs());
+  }
+
   // Begins a function that computes results as t1, t2, …: the statements, or calls of their parts.
   void begin(std::string_view result, const std::string& suffix, const std::string& parameters,
              const Results& results) {
     auto order = emitter_.statementsFor(results);
-    const bool isShort = order.size() <= std::max(options_.longest, recording_.inputs());
-    const std::string body = isShort ? emitter_.body(order, "x[#]", "    ")
-                                     : parts(std::move(order), options_.name + suffix, results);
+    const std::string body = isLong(order)
+                                 ? parts(std::move(order), options_.name + suffix, results)
+                                 : emitter_.body(order, "x[#]", "    ");
     open(result, suffix, parameters);
     text_ += body;
   }
@@ -641,10 +648,14 @@ private:
     for (std::size_t part = 0; part < n; ++part)
       text_ += "    " + name + "_part" + std::to_string(part) + ",\n";
     text_ += "};\n\n";
-    std::string text = "    ";
-    text += type_;
-    text += " work[" + std::to_string(std::max(room, std::uint32_t{1})) + "];\n    int i;\n";
-    text += "    for (i = 0; i < " + std::to_string(n) + "; ++i) " + name + "_parts[i](x, work);\n";
+    const auto callsOf = [&](std::size_t count) {
+      return std::string("    ") + type_ + " work[" + std::to_string(std::max(room, 1u)) +
+             "];\n    int i;\n    for (i = 0; i < " + std::to_string(count) + "; ++i) " + name +
+             "_parts[i](x, work);\n";
+    };
+    if (const std::uint32_t y = emitter_.output(0).id; y != none)
+      value_ = callsOf(partOf[y] + 1) + "    return " + source(y) + ";\n";
+    std::string text = callsOf(n);
     for (const auto& result : results)
       if (!result.isConstant() && std::exchange(defined[result.id], n + 1) != n + 1)
         Emitter<R>::define(text, "    ", result.id, source(result.id));
@@ -658,6 +669,12 @@ private:
     if (y.size() == 1) giveBack(y);
     else store("y[#]", y, "    ");
     text_ += "}\n\n";
+  }
+
+  // The value is what the first parts of the gradient compute.
+  void valueByParts() {
+    open(type_, "_value", in("x"));
+    text_ += value_ + "}\n\n";
   }
 
   // A sum that is NaN if one of the numbers is; halves first, so that additions need not wait.
@@ -735,7 +752,7 @@ private:
     constexpr std::size_t mostBytes = 64 * 1024;
     const bool hasLanes =
         options_.lanes > 1 && options_.lanes <= mostBytes / 2 / room &&
-        emitter_.statementsFor(joined(gradient_, outputs())).size() <= options_.longest;
+        !isLong(emitter_.statementsFor(joined(gradient_, outputs())));
     if (hasLanes) lanes();
     const std::string d = std::to_string(recording_.inputs());
     open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
@@ -789,6 +806,7 @@ private:
   Emitter<R> emitter_;
   Results gradient_;
   bool isGuarded_ = false; // there is a function with guards
+  std::string value_;      // what the parts printed last compute first, as the body of a function
   const char* type_ = Emitter<R>::typeName();
   std::string text_;
 };
