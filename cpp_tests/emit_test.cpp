@@ -160,10 +160,15 @@ TEST_CASE("emit: an adjoint of zero gives nothing, constants of all kinds are wr
 // none is computed with guards because of another one.
 TEST_CASE("emit: every operation where an adjoint of zero meets an infinite derivative") {
   constexpr double inf = HUGE_VAL;
-  const std::vector<std::vector<double>> points{
-      {0, 0, 0, 0, 0, 0},           {0, 1, -1, 2, 0.5, 0},       {1, 0, 0, 1, 1, 0},
-      {-1, 0.5, -0.5, 0, 1, 0},     {inf, 1, 0, -inf, 2, 0},     {1, inf, inf, 0, -1, 0},
-      {1e-320, 1e300, 1e300, 1, 0}, {0, std::nan(""), 1, 2, 3, 0}, {0.3, 0.4, 0.5, 0.6, 0.7, 2}};
+  const std::vector<std::vector<double>> points{{0, 0, 0, 0, 0, 0},
+                                                {0, 1, -1, 2, 0.5, 0},
+                                                {1, 0, 0, 1, 1, 0},
+                                                {-1, 0.5, -0.5, 0, 1, 0},
+                                                {inf, 1, 0, -inf, 2, 0},
+                                                {1, inf, inf, 0, -1, 0},
+                                                {1e-320, 1e300, 1e300, 1, 0, 0},
+                                                {0, std::nan(""), 1, 2, 3, 0},
+                                                {0.3, 0.4, 0.5, 0.6, 0.7, 2}};
   Tape<double> tape;
   std::vector<R> recordings;
   std::vector<std::string> names;
@@ -187,7 +192,8 @@ TEST_CASE("emit: every operation where an adjoint of zero meets an infinite deri
   if (!library.isThere) return;
   const std::size_t n = points.size(), d = 6;
   std::vector<double> x(n * d), values(n), grads(n * d), g(d), want(d), wrong(d);
-  for (std::size_t k = 0; k < n; ++k) std::ranges::copy(points[k], x.begin() + std::ptrdiff_t(d * k));
+  for (std::size_t k = 0; k < n; ++k)
+    std::ranges::copy(points[k], x.begin() + std::ptrdiff_t(d * k));
   std::size_t differences = 0;
   for (std::size_t c = 0; c < names.size(); ++c) {
     const std::string name = "f" + std::to_string(c);
@@ -220,7 +226,8 @@ TEST_CASE("emit: of several outputs one meets an infinite derivative") {
   if (!library.isThere) return;
   auto w = recording.workspace();
   std::vector<double> values(3), rows(6), want(3), wantRows(6);
-  for (const std::vector<double>& at : {std::vector{0.0, 0.0}, {1.0, 0.0}, {0.0, 2.0}, {2.0, 3.0}}) {
+  for (const std::vector<double>& at :
+       {std::vector{0.0, 0.0}, {1.0, 0.0}, {0.0, 2.0}, {2.0, 3.0}}) {
     library.function<Jacobian>("f_jacobian")(at.data(), values.data(), rows.data());
     recording.jacobian(w, at, std::span<double>(want), std::span<double>(wantRows));
     for (std::size_t i = 0; i < 3; ++i) CHECK(same(values[i], want[i]));
@@ -285,7 +292,8 @@ TEST_CASE("emit: parts, guards and lanes only where they are needed") {
 TEST_CASE("emit: equal statements are written once, calls of one operand follow each other") {
   Tape<double> tape;
   const V x(tape, 1.0);
-  const std::string text = emit(R({x}, exp(sin(x)) * (1.0 / x + exp(sin(x)))), {.isGuarded = false});
+  const std::string text =
+      emit(R({x}, exp(sin(x)) * (1.0 / x + exp(sin(x)))), {.isGuarded = false});
   const std::string_view f = std::string_view(text).substr(text.find("double f("));
   const std::string_view one = f.substr(0, f.find("}\n"));
   const auto count = [&](std::string_view what) {

@@ -27,7 +27,8 @@
 // or a constant where a condition on values, never on adjoints, selects one. If the adjoint is NaN, so is
 // the contribution, or both functions give the constant. If it is 0, the contribution is 0, as in the
 // second, or 0·∞ or 0·NaN, which is NaN. If it is another number, both do the same. A sum with NaN is NaN.
-// So a gradient without NaN is the guarded one, but for the sign of a zero.
+// So a gradient without NaN is the guarded one, but for the sign of a zero. (Not with -ffast-math, under
+// which compilers take it that there is no NaN.)
 //
 // Long functions are written in parts that hand numbers on in an array on the stack: what compilers do
 // about a single sequence of statements takes time and memory that grow with the square of its length.
@@ -414,7 +415,7 @@ private:
     dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
       const auto give = [&](Index node, const C& contribution) {
         if (!varies_[node]) return;
-        C c = contribution; // an adjoint of 0 gives nothing, not even NaN
+        C c = contribution;         // an adjoint of 0 gives nothing, not even NaN
         if constexpr (!O::isLinear) // what is known now costs nothing
           if ((isGuarded || g.isConstant()) && !c.is(0)) c = select(whereZero(g), C(0), c);
         Adjoint& to = adjoints[node];
@@ -502,8 +503,7 @@ public:
   std::string print() {
     line({"#include <math.h>", "", ""});
     if (options_.language == Language::cpp) line({"extern \"C\" {", "", ""});
-    const bool sharesParts =
-        recording_.outputs() == 1 && isLong(emitter_.statementsFor(outputs()));
+    const bool sharesParts = recording_.outputs() == 1 && isLong(emitter_.statementsFor(outputs()));
     if (!sharesParts) values();
     if (recording_.outputs() == 1) {
       gradient();
@@ -695,13 +695,13 @@ private:
   }
   // Whether guards make a difference to these derivatives.
   bool needsGuards(const Results& plain, const Results& guarded) const {
-    return !std::ranges::equal(plain, guarded, {}, [](const auto& x) { return x.id; },
-                               [](const auto& x) { return x.id; });
+    return !std::ranges::equal(
+        plain, guarded, {}, [](const auto& x) { return x.id; }, [](const auto& x) { return x.id; });
   }
   // `otherwise` is done where one of the derivatives is NaN.
   void demandNumbers(const Results& derivatives, const std::string& otherwise) {
     text_ += "    const " + std::string(type_) + " sum = " + sum(derivatives) +
-             ";\n    if (sum != sum) " + otherwise + "\n";
+             ";\n    if (sum != sum) " + otherwise + " /* perhaps 0 times infinity */\n";
   }
 
   void gradient() {
@@ -750,9 +750,8 @@ private:
   void batch() {
     const std::size_t room = std::max<std::size_t>(recording_.inputs(), 1) * sizeof(Number);
     constexpr std::size_t mostBytes = 64 * 1024;
-    const bool hasLanes =
-        options_.lanes > 1 && options_.lanes <= mostBytes / 2 / room &&
-        !isLong(emitter_.statementsFor(joined(gradient_, outputs())));
+    const bool hasLanes = options_.lanes > 1 && options_.lanes <= mostBytes / 2 / room &&
+                          !isLong(emitter_.statementsFor(joined(gradient_, outputs())));
     if (hasLanes) lanes();
     const std::string d = std::to_string(recording_.inputs());
     open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
@@ -780,8 +779,8 @@ private:
     const std::string width = std::to_string(options_.lanes);
     const std::string room = std::to_string(std::max<std::size_t>(recording_.inputs(), 1));
     const std::string t = type_;
-    text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width +
-             "]" + (isGuarded_ ? ", sums[" + width + "]" : "") + ";\n    int i, k;\n";
+    text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width + "]" +
+             (isGuarded_ ? ", sums[" + width + "]" : "") + ";\n    int i, k;\n";
     text_ += "    for (; n >= " + width + "; n -= " + width + ") {\n";
     const auto eachElement = [&](std::string_view what) {
       text_ += "        for (k = 0; k < " + width + "; ++k)\n";

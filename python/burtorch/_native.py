@@ -111,8 +111,8 @@ def _flags(source: str) -> list[str]:
 
 def _key(command: list[str], source: str) -> str:
     status = os.stat(command[0])
-    parts = [source, *command, *_flags(source), *NATIVE, str(status.st_size), str(status.st_mtime_ns)]
-    parts += [_processor(), sys.platform]
+    parts = [source, *command, *_flags(source), *NATIVE]
+    parts += [str(status.st_size), str(status.st_mtime_ns), _processor(), sys.platform]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
 
 
