@@ -27,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -116,6 +117,22 @@ struct Native {
   py::object owner; // of their code
 };
 
+// Native code does not ask whether an adjoint is 0, so NaN may be where 0 is right (see emit.hpp). Sums
+// find it; ∞ - ∞ is found as well, which costs time only.
+bool hasNan(const double* x, std::size_t n) {
+  double sums[4] = {};
+  std::size_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (std::size_t k = 0; k < 4; ++k) sums[k] += x[i + k];
+  for (; i < n; ++i) sums[0] += x[i];
+  const double sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  return sum != sum;
+}
+bool overlap(const double* x, std::size_t n, const double* y, std::size_t m) {
+  const std::less<> less; // of any pointers
+  return less(x, y + m) && less(y, x + n);
+}
+
 // A decision of the recorded program; its sides are outputs of the recording, or numbers.
 using Branch = Trace::Branch;
 
@@ -178,11 +195,18 @@ public:
     return run([&](Space& w) { return values(w, x, results); });
   }
   bool valueAndGradient(const double* x, double* gradient, double& result) {
-    if (native_.gradient != nullptr) [[likely]] {
-      result = native_.gradient(x, gradient);
+    if (nativeGradient(x, gradient, result)) [[likely]]
       return true;
-    }
     return run([&](Space& w) { return valueAndGradient(w, x, gradient, result); });
+  }
+  // False: there is no native code, or not for this point: nothing was computed, x is as it was.
+  bool nativeGradient(const double* x, double* gradient, double& result) const {
+    if (native_.gradient == nullptr || overlap(x, inputs(), gradient, inputs())) return false;
+    const double value = native_.gradient(x, gradient); // result might be one of x
+    if (hasNan(gradient, inputs())) [[unlikely]]
+      return false;
+    result = value;
+    return true;
   }
   bool valueAndGradient(Space& w, const double* x, double* gradient, double& result) const {
     if (branches_.empty()) {
@@ -196,8 +220,11 @@ public:
     return true;
   }
   bool jacobian(const double* x, double* results, double* rows) {
-    if (native_.gradient != nullptr) return *results = native_.gradient(x, rows), true;
-    if (native_.jacobian != nullptr) return native_.jacobian(x, results, rows), true;
+    if (outputs_ == 1) return valueAndGradient(x, rows, *results);
+    if (native_.jacobian != nullptr) {
+      native_.jacobian(x, results, rows);
+      if (!hasNan(rows, outputs_ * inputs())) return true;
+    }
     return run([&](Space& w) {
       if (!values(w, x, results)) return false;
       for (std::size_t i = 0; i < outputs_; ++i) {
@@ -244,11 +271,12 @@ public:
     const Function& f_;
   };
 
-  // Runs rows of a batch on one thread.
+  // Runs rows of a batch on one thread; natively if they are written elsewhere than read.
   class Rows {
   public:
-    explicit Rows(const Function& f) : f_(f) {
-      if (f.native_.batch != nullptr) return;
+    Rows(const Function& f, bool mayOverlap)
+        : f_(f), isNative_(f.native_.batch != nullptr && !mayOverlap) {
+      if (isNative_) return;
       if (f.hasBranches() || f.hasBlocks()) loan_.emplace(f);
       else lanes_ = f.recording_->workspace<Lanes>();
     }
@@ -259,8 +287,10 @@ public:
       x += first * d;
       grads += first * d;
       values += first;
-      if (f_.native_.batch != nullptr) {
+      if (isNative_) {
         f_.native_.batch(static_cast<unsigned long>(n), x, values, grads);
+        if (hasNan(grads, n * d)) [[unlikely]]
+          replaceNan(x, n, values, grads);
       } else if (!loan_) {
         f_.recording_->batch(lanes_, x, n, values, grads);
       } else {
@@ -272,7 +302,14 @@ public:
     }
 
   private:
+    void replaceNan(const double* x, std::size_t n, double* values, double* grads) {
+      if (!loan_) loan_.emplace(f_);
+      for (const std::size_t d = f_.inputs(); n != 0; --n, x += d, grads += d, ++values)
+        if (hasNan(grads, d)) f_.valueAndGradient(loan_->space, x, grads, *values);
+    }
+
     const Function& f_;
+    bool isNative_;
     bt::Workspace<Lanes> lanes_;
     std::optional<Loan> loan_;
   };
@@ -609,6 +646,8 @@ std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
   const std::size_t chunk =
       8 * std::clamp<std::size_t>((std::size_t{1} << 19) / (f.work() + 1), 1,
                                   std::min<std::size_t>(512, n / (32 * threads) + 1));
+  const bool mayOverlap =
+      overlap(from, n * f.inputs(), g, n * f.inputs()) || overlap(from, n * f.inputs(), v, n);
   std::atomic<std::size_t> next = 0, end = n;
   const auto endAt = [&](std::size_t row) {
     for (std::size_t e = end; row < e && !end.compare_exchange_weak(e, row);) {
@@ -617,7 +656,7 @@ std::size_t batch(const Function& f, const Array& x, py::array_t<double> values,
   std::vector<std::exception_ptr> failures(threads);
   const auto work = [&](std::size_t k) {
     try {
-      Function::Rows rows(f);
+      Function::Rows rows(f, mayOverlap);
       Interrupts interrupts;
       for (std::size_t first = 0; (first = next.fetch_add(chunk)) < end;) {
         const std::size_t last = std::min(first + chunk, n);
@@ -674,8 +713,8 @@ py::object minimize(Function& f, const Array& x0, const std::string& method, std
     Interrupts interrupts;
     const auto objective = [&](const double* p, double* g) {
       double value = std::numeric_limits<double>::quiet_NaN();
-      if (f.isNative()) f.valueAndGradient(p, g, value); // which has no workspace
-      else if (!f.valueAndGradient(loan.space, p, g, value)) branched = true;
+      if (!f.nativeGradient(p, g, value) && !f.valueAndGradient(loan.space, p, g, value))
+        branched = true;
       return value;
     };
     m = bt::optim::minimize<double>(objective, at, options, [&] {
@@ -690,11 +729,11 @@ py::object minimize(Function& f, const Array& x0, const std::string& method, std
 
 // ---- looking and keeping --------------------------------------------------------------------------
 
-std::string source(const Function& f, const std::string& name) {
+std::string source(const Function& f, const std::string& name, bool isGuarded) {
   if (f.hasBranches())
     throw py::value_error("the function branches here: C code has one way to go. The text is "
                           "available where no comparison depends on the arguments");
-  return bt::emit(f.recording(), {.name = name});
+  return bt::emit(f.recording(), {.name = name, .isGuarded = isGuarded});
 }
 
 // Without the numbers that it was recorded with, and without what only decides where to go.
@@ -806,7 +845,7 @@ void registerCompile(py::module_& module) {
            py::arg("gradients").noconvert(), py::arg("threads"))
       .def("minimize", &minimize, py::arg("x"), py::arg("method"), py::arg("steps"), py::arg("lr"),
            py::arg("momentum"), py::arg("tolerance"), py::arg("memory"))
-      .def("source", &source, py::arg("name"))
+      .def("source", &source, py::arg("name"), py::arg("guarded") = true)
       .def("dot", &dot)
       .def("graph", &graph);
   module.def("bind", &bind, py::arg("function"), py::arg("x"), py::arg("out"));

@@ -324,6 +324,32 @@ TEST_CASE("replay: a gradient of 0 has the tape's sign, and sweeps from older ou
   CHECK(rows[1] == std::cos(0.5));
 }
 
+TEST_CASE("replay: captured constants take no part in a sweep; runs of gradients begin at 0") {
+  Tape<double> tape;
+  constexpr std::size_t n = 40;
+  std::vector<V> weights, row;
+  for (std::size_t i = 0; i < n; ++i) weights.emplace_back(tape, 1.0);
+  for (std::size_t i = 0; i < n; ++i) row.emplace_back(tape, 2.0 + static_cast<double>(i));
+  std::vector<V> scattered{row[3]};
+  scattered.insert(scattered.end(), row.begin() + 1, row.end());
+  const V one = innerProduct(weights, row), two = innerProduct(scattered, weights);
+  const R f(weights, one * two + reduceSum(weights));
+  auto w = f.workspace();
+  std::vector<double> x(n, 0.5), g(n);
+  for (int k = 0; k < 3; ++k) {
+    f.valueAndGradient(w, x, g);
+    double a = 0, b = 0;
+    for (std::size_t i = 0; i < n; ++i) a += x[i] * row[i].dataCopy();
+    for (std::size_t i = 0; i < n; ++i) b += x[i] * scattered[i].dataCopy();
+    for (std::size_t i = 0; i < n; ++i)
+      CHECK(g[i] == doctest::Approx(row[i].dataCopy() * b + scattered[i].dataCopy() * a + 1));
+    std::size_t given = 0; // what has a gradient that is not 0: inputs, and results on the way
+    for (const double each : w.grads()) given += each != 0 ? 1 : 0;
+    CHECK(given == n + f.tape().records().size());
+    for (double& each : x) each += 0.25;
+  }
+}
+
 TEST_CASE("replay: a recording is returned, stored and moved, and its workspaces stay valid") {
   const auto make = [](double factor) {
     Tape<double> tape;

@@ -140,6 +140,130 @@ def test_random_expressions_replay_bit_for_bit(seed: int) -> None:
     assert np.array_equal(gradient, eager[1], equal_nan=True)
 
 
+# ---- an adjoint of zero gives nothing, not even NaN ------------------------------------------------
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, math.inf, -math.inf, math.nan, 1e-320, 1e308]
+
+
+def same(x: Any, y: Any) -> bool:
+    return np.array_equal(x, y, equal_nan=True)
+
+
+@every_backend
+def test_every_operation_behind_a_product_with_zero(backend: str) -> None:
+    """Derivatives are infinite or NaN here and there; eagerly they give nothing."""
+
+    def outputs(x: Any) -> list[Any]:
+        return [x[3] * y for y in every_operation(x[:3])]
+
+    c = bt.compile(outputs, backend=backend)
+    c(np.array([0.4, 0.6, -0.3, 1.0]))
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        at = np.append(rng.choice(SPECIAL, 3), 0.0)
+        assert same(c.jacobian(at), bt.jacobian(outputs, at))
+
+
+def meets_infinity(x: Any) -> Any:
+    return x[0] * bt.sqrt(x[1]) + x[1] * bt.log(x[0]) + bt.sqr(x[0]) / x[1] * 0.0 + x[0]
+
+
+@every_backend
+def test_infinite_derivatives_on_all_roads(backend: str) -> None:
+    c = bt.compile(lambda x: x[0] * bt.sqrt(x[1]) + x[2], backend=backend)
+    bad, good = np.array([0.0, 0.0, 3.0]), np.array([2.0, 4.0, 1.0])
+    for at, value, gradient in ((bad, 3.0, [0.0, 0.0, 1.0]), (good, 5.0, [2.0, 0.5, 1.0])):
+        assert c(at) == value
+        got, grad = c.value_and_grad(at)
+        assert (got, grad.tolist()) == (value, gradient)
+        out = np.empty(3)
+        got, grad = c.value_and_grad(at, out=out)
+        assert (got, out.tolist()) == (value, gradient)
+        bound = np.empty(4)
+        c.bind(at, bound)()
+        assert bound.tolist() == [value, *gradient]
+        assert c.jacobian(at).tolist() == gradient
+    rows = np.tile(good, (77, 1))
+    rows[[0, 5, 30, 31, 76]] = bad  # a lane, a row of the rest
+    for threads in (1, 2):
+        values, grads = c.batch(rows, threads=threads)
+        for k, row in enumerate(rows):
+            assert values[k] == (3.0 if row[0] == 0 else 5.0)
+            assert grads[k].tolist() == ([0.0, 0.0, 1.0] if row[0] == 0 else [2.0, 0.5, 1.0])
+
+
+@every_backend
+def test_a_gradient_that_is_nan_stays_nan(backend: str) -> None:
+    c = bt.compile(meets_infinity, backend=backend)
+    c(np.array([2.0, 3.0]))
+    for at in ([0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [math.nan, 1.0], [math.inf, 2.0], [2.0, 3.0]):
+        value, gradient = c.value_and_grad(np.array(at))
+        eager_value, eager_gradient = bt.value_and_grad(meets_infinity)(at)
+        assert same(value, eager_value)
+        assert same(gradient, eager_gradient)
+        values, gradients = c.batch(np.tile(at, (9, 1)))
+        for k in range(9):
+            assert same(values[k], eager_value)
+            assert same(gradients[k], eager_gradient)
+
+
+@every_backend
+def test_results_may_be_written_over_the_arguments(backend: str) -> None:
+    """The point is read again where native code gave NaN."""
+    c = bt.compile(lambda x: x[0] * bt.sqrt(x[1]) + x[2] * x[2], backend=backend)
+    at = np.array([0.0, 0.0, 3.0])
+    c(at)
+    value, gradient = c.value_and_grad(at, out=at)
+    assert value == 9.0
+    assert at.tolist() == gradient.tolist() == [0.0, 0.0, 6.0]
+    for offset in range(4):
+        room = np.empty(8)
+        x, out = room[offset : offset + 3], room[2:6]
+        x[...] = [0.0, 0.0, 3.0]
+        run = c.bind(x, out)
+        run()
+        assert out.tolist() == [9.0, 0.0, 0.0, 6.0]
+    rows = np.tile([0.0, 0.0, 3.0], (20, 1))
+    values, gradients = c.batch(rows, out=(np.empty(20), rows))
+    assert (values == 9.0).all()
+    assert (gradients == [0.0, 0.0, 6.0]).all()
+
+
+@every_backend
+def test_minimize_passes_infinite_derivatives(backend: str) -> None:
+    c = bt.compile(lambda x: bt.sqr(x[0] * bt.sqrt(x[1])) + bt.sqr(x[2] - 1.0), backend=backend)
+    m = c.minimize(np.zeros(3))
+    assert m.converged
+    assert m.x == pytest.approx([0.0, 0.0, 1.0], abs=1e-6)
+
+
+@needs_compiler
+def test_long_functions_are_compiled_in_parts() -> None:
+    def energy(x: Any) -> Any:
+        e: Any = 0.0
+        for i in range(14):
+            for j in range(i):
+                dx, dy = x[2 * i] - x[2 * j], x[2 * i + 1] - x[2 * j + 1]
+                e = e - bt.sin(dx) / bt.sqrt(dx * dx + dy * dy)
+        return e
+
+    native, replay = (bt.compile(energy, backend=backend) for backend in ("native", "replay"))
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(5, 28))
+    rows[3, 2:4] = rows[3, 0:2]  # two at one place
+    for row in rows:
+        value, gradient = native.value_and_grad(row)
+        wanted, wanted_gradient = replay.value_and_grad(row)
+        assert same(value, wanted)
+        assert same(native(row), wanted)
+        assert same(gradient, wanted_gradient)
+    values, gradients = native.batch(rows)
+    assert same(values, [replay(row) for row in rows])
+    assert same(gradients, [replay.value_and_grad(row)[1] for row in rows])
+    assert "f_part1(" in native.source()
+
+
 # ---- views, blocks and layers ------------------------------------------------------------------------
 
 

@@ -109,9 +109,16 @@ struct TapeAccess {
 struct Everything {
   static constexpr bool skipsZeros = false;
   static constexpr bool wantsAll = true;
+  static constexpr bool wantsFirst = true, wantsSecond = true; // of a product's two sequences
   static constexpr bool wants(std::size_t) { return true; }
   static constexpr void gave(std::size_t) {}
   static constexpr bool goesOnTo(std::size_t) { return true; }
+};
+struct OnlyFirst : Everything { // of a product whose other sequence is constant
+  static constexpr bool wantsSecond = false;
+};
+struct OnlySecond : Everything {
+  static constexpr bool wantsFirst = false;
 };
 struct OnlyActive : Everything { // those for which active[i] is not 0
   static constexpr bool wantsAll = false;
@@ -150,6 +157,12 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
   const auto toList = [=](const Index* stored) {
     return [=](std::size_t i, const C& c) BURTORCH_INLINE_LAMBDA { give(stored[i], c); };
   };
+  const auto onlyIf = []<bool is>(std::bool_constant<is>, const auto& to) {
+    if constexpr (is) return to;
+    else return [](const auto&...) BURTORCH_INLINE_LAMBDA {};
+  };
+  constexpr std::bool_constant<Filter::wantsFirst> first{};
+  constexpr std::bool_constant<Filter::wantsSecond> second{};
   using Run = RunOf<T>;
   using List = ListOf<T, Index>;
   const std::size_t a = record.a, n = record.b;
@@ -160,11 +173,12 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
     else O::pullback(List{values, stored, n}, z, g, toList(stored));
   } else if constexpr (F == Form::run) {
     const std::size_t x = stored[0], y = stored[1];
-    O::pullback(Run{values + x, n}, Run{values + y, n}, g, toRun(x), toRun(y));
+    O::pullback(Run{values + x, n}, Run{values + y, n}, g, onlyIf(first, toRun(x)),
+                onlyIf(second, toRun(y)));
     if constexpr (O::hasBias) give(stored[2], g);
   } else {
-    O::pullback(List{values, stored, n}, List{values, stored + n, n}, g, toList(stored),
-                toList(stored + n));
+    O::pullback(List{values, stored, n}, List{values, stored + n, n}, g,
+                onlyIf(first, toList(stored)), onlyIf(second, toList(stored + n)));
     if constexpr (O::hasBias) give(stored[2 * n], g);
   }
 }

@@ -14,8 +14,25 @@
 //   void loss_values(const T* x, T* y);
 //   void loss_jacobian(const T* x, T* y, T* rows);
 //
+// x and what is written must not overlap.
+//
 // No operation is written here. The structs of the table run over a scalar whose arithmetic writes
 // statements: one per operation, in static single assignment, of which those are printed that a result needs.
+// Equal statements are written once.
+//
+// An adjoint of 0 gives nothing, not even NaN where the derivative is infinite. To ask for it at every
+// product would cost more than the products. So the functions are written without the question, and again
+// with it (loss_guarded), and the second one runs where the first one gave NaN. That is enough: an adjoint
+// of the first is the second's, or NaN. For the seed it holds. A contribution is a multiple of the adjoint,
+// or a constant where a condition on values, never on adjoints, selects one. If the adjoint is NaN, so is
+// the contribution, or both functions give the constant. If it is 0, the contribution is 0, as in the
+// second, or 0·∞ or 0·NaN, which is NaN. If it is another number, both do the same. A sum with NaN is NaN.
+// So a gradient without NaN is the guarded one, but for the sign of a zero. (Not with -ffast-math, under
+// which compilers take it that there is no NaN.)
+//
+// Long functions are written in parts that hand numbers on in an array on the stack: what compilers do
+// about a single sequence of statements takes time and memory that grow with the square of its length.
+//
 // The numbers are the tape's up to what compilers do: with -ffp-contract=off arithmetic is the same bit
 // for bit, except that a first contribution to a gradient is not added to 0, which shows in the sign of
 // a zero.
@@ -37,6 +54,8 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -48,27 +67,43 @@ struct EmitOptions {
   std::string name = "f"; // of the function: an identifier that C leaves free
   Language language = Language::c99;
   std::size_t lanes = 8; // samples that the batch function computes together; 0 or 1: none
+  // False: no loss_guarded; where a gradient has NaN, the caller has to look for it and to compute again.
+  bool isGuarded = true;
+  std::size_t longest = 2000; // statements of a function that is not written in parts
+  std::size_t part = 300;     // statements of a part
 };
 
 namespace detail {
 
 namespace c_code { // functions that must not hide those of the scalars
 
-// Statements t0, t1, …: each an expression over earlier ones.
+// Statements t0, t1, …: each an expression over earlier ones. Inputs are statements without one.
 struct Statements {
   struct One {
-    std::string expression;
-    std::array<std::uint32_t, 4> operands;
-    std::uint32_t count;
+    const std::string* expression = nullptr; // a key of known
+    std::array<std::uint32_t, 4> operands{};
+    std::uint32_t count = 0;
+    bool isCall = false; // of a function
   };
   std::vector<One> all;
+  std::unordered_map<std::string, std::uint32_t> known;
 
-  std::uint32_t add(std::string expression, std::initializer_list<std::uint32_t> operands) {
-    One one{std::move(expression), {}, 0};
+  std::uint32_t addInput() {
+    all.emplace_back();
+    return static_cast<std::uint32_t>(all.size() - 1);
+  }
+  // The statement of an expression: the one that there is, for nothing is assigned to twice.
+  std::uint32_t add(std::string expression, std::initializer_list<std::uint32_t> operands,
+                    bool isCall = false) {
+    const auto [at, isNew] =
+        known.try_emplace(std::move(expression), static_cast<std::uint32_t>(all.size()));
+    if (!isNew) return at->second;
+    One& one = all.emplace_back();
+    one.expression = &at->first;
+    one.isCall = isCall;
     for (const std::uint32_t operand : operands)
       if (operand != constant) one.operands[one.count++] = operand;
-    all.push_back(std::move(one));
-    return static_cast<std::uint32_t>(all.size() - 1);
+    return at->second;
   }
   static constexpr std::uint32_t constant = 0xffffffff;
 };
@@ -195,7 +230,7 @@ CNumber<T> call(const char* function, const CNumber<T>& x, const CNumber<T>* y =
     t += y->text();
   }
   t += ")";
-  return {all, all.add(std::move(t), {x.id, y == nullptr ? Statements::constant : y->id})};
+  return {all, all.add(std::move(t), {x.id, y == nullptr ? Statements::constant : y->id}, true)};
 }
 
 #define BURTORCH_FUNCTION(function)                                                                \
@@ -232,60 +267,84 @@ public:
     for (std::size_t i = 0; i < tape_.size(); ++i) values_[i].number = tape_.values()[i];
     for (std::size_t i = 0; i < recording.inputs(); ++i) {
       const Index node = recording.inputNodes()[i];
-      values_[node] = C(statements_, statements_.add("", {})); // the printer knows where it is
+      values_[node] = C(statements_, statements_.addInput()); // the printer knows where it is
       varies_[node] = true;
     }
     for (const Record& record : tape_.records()) evaluate(record);
   }
 
-  // The derivatives of an output by the inputs.
-  std::vector<C> gradient(std::size_t output) {
+  // The derivatives of an output by the inputs; without guards NaN may be in the place of a number.
+  std::vector<C> gradient(std::size_t output, bool isGuarded) {
     std::vector<Adjoint> adjoints(tape_.size());
     const Index root = recording_.outputNodes()[output];
     adjoints[root] = {C(1), true};
     const std::size_t record = tape_.recordOf(root);
     for (std::size_t r = record == tape_.records().size() ? 0 : record + 1; r-- != 0;)
-      pull(tape_.records()[r], adjoints);
+      pull(tape_.records()[r], adjoints, isGuarded);
     std::vector<C> gradient;
     for (const Index input : recording_.inputNodes()) gradient.push_back(adjoints[input].number);
     return gradient;
   }
   const C& output(std::size_t i) const { return values_[recording_.outputNodes()[i]]; }
 
-  // The statements that the results need. `inputs` and `indent` say how they look: x[#] where # is the
-  // number of the input.
-  std::string body(const std::vector<C>& results, std::string_view inputs,
-                   const std::string& indent) const {
-    std::vector<bool> needed(statements_.all.size());
+  // The statements that the results need, operands first. Calls with the same operand follow each other:
+  // of a sine, which the value needs, and a cosine, which the gradient needs, compilers make one call.
+  std::vector<std::uint32_t> statementsFor(const std::vector<C>& results) const {
+    const auto& all = statements_.all;
+    std::vector<bool> needed(all.size());
     for (const C& result : results)
       if (!result.isConstant()) needed[result.id] = true;
     for (std::size_t i = needed.size(); i-- != 0;)
       if (needed[i])
-        for (std::uint32_t k = 0; k < statements_.all[i].count; ++k)
-          needed[statements_.all[i].operands[k]] = true;
-    std::string text;
-    bool usesInputs = false;
-    for (std::size_t i = 0; i < needed.size(); ++i) {
-      if (!needed[i]) continue;
-      text += indent;
-      text += "const ";
-      text += typeName();
-      text += " t";
-      text += std::to_string(i);
-      text += " = ";
-      if (i < recording_.inputs()) {
-        usesInputs = true;
-        text += element(inputs, i);
-      } else {
-        text += statements_.all[i].expression;
+        for (std::uint32_t k = 0; k < all[i].count; ++k) needed[all[i].operands[k]] = true;
+    constexpr std::uint32_t none = Statements::constant;
+    std::vector<std::uint32_t> called(all.size(), none); // per operand: the last call so far
+    std::vector<std::uint32_t> next(all.size(), none);   // per call: the one to follow it
+    std::vector<bool> follows(all.size());
+    for (std::uint32_t i = 0; i < all.size(); ++i) {
+      if (!needed[i] || !all[i].isCall || all[i].count != 1) continue;
+      std::uint32_t& last = called[all[i].operands[0]];
+      if (last != none) {
+        next[last] = i;
+        follows[i] = true;
       }
-      text += ";\n";
+      last = i;
     }
-    if (!usesInputs) {
-      std::string unused = indent;
-      unused += "(void)x;\n";
-      text.insert(0, unused);
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t i = 0; i < all.size(); ++i)
+      if (needed[i] && !follows[i])
+        for (std::uint32_t k = i; k != none; k = next[k]) order.push_back(k);
+    return order;
+  }
+
+  bool isInput(std::uint32_t i) const { return i < recording_.inputs(); }
+  const Statements::One& statement(std::uint32_t i) const { return statements_.all[i]; }
+  std::size_t statements() const { return statements_.all.size(); }
+
+  // const double t7 = source;
+  static void define(std::string& text, std::string_view indent, std::uint32_t i,
+                     std::string_view source) {
+    text += indent;
+    text += "const ";
+    text += typeName();
+    text += " t";
+    text += std::to_string(i);
+    text += " = ";
+    text += source;
+    text += ";\n";
+  }
+
+  // The statements as text. `inputs` and `indent` say how they look: x[#] where # is the number of the
+  // input.
+  std::string body(const std::vector<std::uint32_t>& order, std::string_view inputs,
+                   std::string_view indent) const {
+    std::string text;
+    if (std::ranges::none_of(order, [&](std::uint32_t i) { return isInput(i); })) {
+      text += indent;
+      text += "(void)x;\n";
     }
+    for (const std::uint32_t i : order)
+      define(text, indent, i, isInput(i) ? element(inputs, i) : *statement(i).expression);
     return text;
   }
 
@@ -349,15 +408,16 @@ private:
     else return values_[record.b];
   }
 
-  void pull(const Record& record, std::vector<Adjoint>& adjoints) {
+  void pull(const Record& record, std::vector<Adjoint>& adjoints, bool isGuarded) {
     if (!adjoints[record.result].isThere) return;
     const C g = adjoints[record.result].number;
     const C& z = values_[record.result];
     dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
       const auto give = [&](Index node, const C& contribution) {
         if (!varies_[node]) return;
-        C c = contribution; // an adjoint of 0 gives nothing, not even NaN
-        if constexpr (!O::isLinear) c = select(whereZero(g), C(0), contribution);
+        C c = contribution;         // an adjoint of 0 gives nothing, not even NaN
+        if constexpr (!O::isLinear) // what is known now costs nothing
+          if ((isGuarded || g.isConstant()) && !c.is(0)) c = select(whereZero(g), C(0), c);
         Adjoint& to = adjoints[node];
         to = {to.isThere ? to.number + c : c, true};
       };
@@ -402,7 +462,7 @@ inline constexpr std::string_view takenNames =
     " NAN INFINITY HUGE_VAL fpclassify isfinite isinf isnan isnormal signbit isgreater "
     "isgreaterequal"
     " isless islessequal islessgreater isunordered float_t double_t j0 j1 jn y0 y1 yn gamma signgam"
-    " x y n i k xs gs values gradient gradients rows ";
+    " x y n i k xs gs sums values gradient gradients rows ";
 inline constexpr std::string_view mathFunctions =
     " acos asin atan atan2 cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 frexp ilogb"
     " ldexp log log10 log1p log2 logb modf scalbn scalbln cbrt fabs hypot pow sqrt erf erfc lgamma"
@@ -443,9 +503,11 @@ public:
   std::string print() {
     line({"#include <math.h>", "", ""});
     if (options_.language == Language::cpp) line({"extern \"C\" {", "", ""});
-    values();
+    const bool sharesParts = recording_.outputs() == 1 && isLong(emitter_.statementsFor(outputs()));
+    if (!sharesParts) values();
     if (recording_.outputs() == 1) {
       gradient();
+      if (sharesParts) valueByParts();
       batch();
     } else {
       jacobian();
@@ -510,47 +572,186 @@ private:
     for (std::size_t i = 0; i < recording_.outputs(); ++i) y.push_back(emitter_.output(i));
     return y;
   }
+  static Results joined(Results all, const Results& more) {
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+
+  bool isLong(const std::vector<std::uint32_t>& order) const { // more than the inputs, too
+    return order.size() > std::max(options_.longest, recording_.inputs());
+  }
+
+  // Begins a function that computes results as t1, t2, …: the statements, or calls of their parts.
+  void begin(std::string_view result, const std::string& suffix, const std::string& parameters,
+             const Results& results) {
+    auto order = emitter_.statementsFor(results);
+    const std::string body = isLong(order)
+                                 ? parts(std::move(order), options_.name + suffix, results)
+                                 : emitter_.body(order, "x[#]", "    ");
+    open(result, suffix, parameters);
+    text_ += body;
+  }
+
+  // Prints functions that do the statements one after the other; returns the text that calls them.
+  // What a part computes and a later one reads stands in the array `work`, in a place that is free again
+  // after the last part that reads it.
+  std::string parts(std::vector<std::uint32_t> order, const std::string& name,
+                    const Results& results) {
+    std::erase_if(order, [&](auto i) { return emitter_.isInput(i); }); // read where they are used
+    const std::size_t length = std::max<std::size_t>(options_.part, 1);
+    const std::size_t n = (order.size() + length - 1) / length;
+    constexpr std::uint32_t none = Statements::constant;
+    std::vector<std::size_t> partOf(emitter_.statements()), lastUse(emitter_.statements());
+    for (std::size_t p = 0; p < order.size(); ++p) {
+      const auto& one = emitter_.statement(order[p]);
+      partOf[order[p]] = p / length;
+      for (std::uint32_t k = 0; k < one.count; ++k) lastUse[one.operands[k]] = p / length;
+    }
+    for (const auto& result : results)
+      if (!result.isConstant()) lastUse[result.id] = n;
+    std::vector<std::uint32_t> place(emitter_.statements(), none), free;
+    std::vector<std::size_t> defined(emitter_.statements(), n); // the last part that knows it
+    std::vector<std::vector<std::uint32_t>> ends(n + 1);
+    std::uint32_t room = 0;
+    const auto work = [&](std::uint32_t i) { return Emitter<R>::element("work[#]", place[i]); };
+    const auto source = [&](std::uint32_t i) { // of what another part computed
+      return emitter_.isInput(i) ? Emitter<R>::element("x[#]", i) : work(i);
+    };
+    const std::string parameters = list({in("x"), out("work")});
+    for (std::size_t part = 0; part < n; ++part) {
+      std::string text;
+      bool usesInputs = false;
+      const auto know = [&](std::uint32_t i) {
+        if (std::exchange(defined[i], part) == part) return;
+        Emitter<R>::define(text, "    ", i, source(i));
+        usesInputs |= emitter_.isInput(i);
+      };
+      for (std::size_t p = part * length; p < std::min(order.size(), (part + 1) * length); ++p) {
+        const std::uint32_t i = order[p];
+        const auto& one = emitter_.statement(i);
+        for (std::uint32_t k = 0; k < one.count; ++k) know(one.operands[k]);
+        Emitter<R>::define(text, "    ", i, *one.expression);
+        defined[i] = part;
+        if (lastUse[i] == part) continue;
+        place[i] = free.empty() ? room++ : free.back();
+        if (!free.empty()) free.pop_back();
+        ends[lastUse[i]].push_back(i);
+        text += "    " + work(i) + " = t" + std::to_string(i) + ";\n";
+      }
+      for (const std::uint32_t i : ends[part]) free.push_back(place[i]);
+      text_ += "static void " + name + "_part" + std::to_string(part) + "(" + parameters + ")\n{\n";
+      if (!usesInputs) text_ += "    (void)x;\n";
+      text_ += text + "}\n\n";
+    }
+    // Called through a table, they can't be made one function again.
+    text_ += "static void (*const " + name + "_parts[])(" + parameters + ") = {\n";
+    for (std::size_t part = 0; part < n; ++part)
+      text_ += "    " + name + "_part" + std::to_string(part) + ",\n";
+    text_ += "};\n\n";
+    const auto callsOf = [&](std::size_t count) {
+      return std::string("    ") + type_ + " work[" + std::to_string(std::max(room, 1u)) +
+             "];\n    int i;\n    for (i = 0; i < " + std::to_string(count) + "; ++i) " + name +
+             "_parts[i](x, work);\n";
+    };
+    if (const std::uint32_t y = emitter_.output(0).id; y != none)
+      value_ = callsOf(partOf[y] + 1) + "    return " + source(y) + ";\n";
+    std::string text = callsOf(n);
+    for (const auto& result : results)
+      if (!result.isConstant() && std::exchange(defined[result.id], n + 1) != n + 1)
+        Emitter<R>::define(text, "    ", result.id, source(result.id));
+    return text;
+  }
 
   void values() {
     const Results y = outputs();
-    if (y.size() == 1) open(type_, "_value", in("x"));
-    else open("void", "_values", list({in("x"), out("y")}));
-    text_ += emitter_.body(y, "x[#]", "    ");
+    if (y.size() == 1) begin(type_, "_value", in("x"), y);
+    else begin("void", "_values", list({in("x"), out("y")}), y);
     if (y.size() == 1) giveBack(y);
     else store("y[#]", y, "    ");
     text_ += "}\n\n";
   }
 
+  // The value is what the first parts of the gradient compute.
+  void valueByParts() {
+    open(type_, "_value", in("x"));
+    text_ += value_ + "}\n\n";
+  }
+
+  // A sum that is NaN if one of the numbers is; halves first, so that additions need not wait.
+  static std::string sum(const Results& numbers) {
+    std::vector<std::string> terms;
+    std::unordered_set<std::uint32_t> seen; // a constant is the same with guards
+    for (const auto& each : numbers)
+      if (!each.isConstant() && seen.insert(each.id).second) terms.push_back(each.text());
+    if (terms.empty()) return "0";
+    for (std::size_t width = 1; terms.size() > 1; width *= 2) {
+      std::vector<std::string> sums;
+      for (std::size_t i = 0; i + 1 < terms.size(); i += 2)
+        sums.push_back("(" + terms[i] + (width == 8 ? "\n        + " : " + ") + terms[i + 1] + ")");
+      if (terms.size() % 2 != 0) sums.push_back(terms.back());
+      terms = std::move(sums);
+    }
+    return terms[0];
+  }
+  // Whether guards make a difference to these derivatives.
+  bool needsGuards(const Results& plain, const Results& guarded) const {
+    return !std::ranges::equal(
+        plain, guarded, {}, [](const auto& x) { return x.id; }, [](const auto& x) { return x.id; });
+  }
+  // `otherwise` is done where one of the derivatives is NaN.
+  void demandNumbers(const Results& derivatives, const std::string& otherwise) {
+    text_ += "    const " + std::string(type_) + " sum = " + sum(derivatives) +
+             ";\n    if (sum != sum) " + otherwise + " /* perhaps 0 times infinity */\n";
+  }
+
   void gradient() {
-    gradient_ = emitter_.gradient(0);
-    open(type_, "", list({in("x"), out("gradient")}));
-    Results all = gradient_;
-    all.push_back(emitter_.output(0));
-    text_ += emitter_.body(all, "x[#]", "    ");
-    store("gradient[#]", gradient_, "    ");
+    gradient_ = emitter_.gradient(0, false);
+    const Results guarded = options_.isGuarded ? emitter_.gradient(0, true) : gradient_;
+    isGuarded_ = needsGuards(gradient_, guarded);
+    if (isGuarded_) gradientOf(guarded, "_guarded");
+    gradientOf(gradient_, "");
+  }
+  void gradientOf(const Results& gradient, const std::string& suffix) {
+    const bool isPlain = suffix.empty();
+    begin(isPlain ? type_ : "static " + std::string(type_), suffix,
+          list({in("x"), out("gradient")}), joined(gradient, outputs()));
+    if (isPlain && isGuarded_)
+      demandNumbers(gradient, "return " + options_.name + "_guarded(x, gradient);");
+    store("gradient[#]", gradient, "    ");
     giveBack(outputs());
     text_ += "}\n\n";
   }
 
   void jacobian() {
-    Results all = outputs(), rows;
-    for (std::size_t i = 0; i < recording_.outputs(); ++i)
-      for (const auto& each : emitter_.gradient(i)) rows.push_back(each);
-    open("void", "_jacobian", list({in("x"), out("y"), out("rows")}));
-    Results needed = all;
-    needed.insert(needed.end(), rows.begin(), rows.end());
-    text_ += emitter_.body(needed, "x[#]", "    ");
-    store("y[#]", all, "    ");
+    Results rows, guarded;
+    for (std::size_t i = 0; i < recording_.outputs(); ++i) {
+      rows = joined(std::move(rows), emitter_.gradient(i, false));
+      if (options_.isGuarded) guarded = joined(std::move(guarded), emitter_.gradient(i, true));
+    }
+    isGuarded_ = options_.isGuarded && needsGuards(rows, guarded);
+    if (isGuarded_) jacobianOf(guarded, "_jacobian_guarded");
+    jacobianOf(rows, "_jacobian");
+  }
+  void jacobianOf(const Results& rows, const std::string& suffix) {
+    const bool isPlain = suffix == "_jacobian";
+    const Results y = outputs();
+    begin(isPlain ? "void" : "static void", suffix, list({in("x"), out("y"), out("rows")}),
+          joined(y, rows));
+    if (isPlain && isGuarded_)
+      demandNumbers(rows, "{\n        " + options_.name +
+                              "_jacobian_guarded(x, y, rows);\n        return;\n    }");
+    store("y[#]", y, "    ");
     store("rows[#]", rows, "    ");
-    text_ += "}\n";
+    text_ += isPlain ? "}\n" : "}\n\n";
   }
 
   // Samples side by side: a loop over lanes that a compiler turns into vector instructions. They stand on
-  // the stack, so not where many inputs would fill it.
+  // the stack, so not where many inputs would fill it, and not where the statements are many.
   void batch() {
     const std::size_t room = std::max<std::size_t>(recording_.inputs(), 1) * sizeof(Number);
     constexpr std::size_t mostBytes = 64 * 1024;
-    const bool hasLanes = options_.lanes > 1 && options_.lanes <= mostBytes / 2 / room;
+    const bool hasLanes = options_.lanes > 1 && options_.lanes <= mostBytes / 2 / room &&
+                          !isLong(emitter_.statementsFor(joined(gradient_, outputs())));
     if (hasLanes) lanes();
     const std::string d = std::to_string(recording_.inputs());
     open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
@@ -561,13 +762,15 @@ private:
   }
   void lanes() {
     const std::string width = std::to_string(options_.lanes);
-    open("static void", "_lanes", list({in("x"), out("values"), out("gradients")}));
+    std::string parameters = list({in("x"), out("values"), out("gradients")});
+    if (isGuarded_) parameters = list({parameters, out("sums")});
+    open("static void", "_lanes", parameters);
     text_ += "    int k;\n    for (k = 0; k < " + width + "; ++k) {\n";
-    Results all = gradient_;
-    all.push_back(emitter_.output(0));
-    text_ += emitter_.body(all, "x[" + width + " * # + k]", "        ");
+    text_ += emitter_.body(emitter_.statementsFor(joined(gradient_, outputs())),
+                           "x[" + width + " * # + k]", "        ");
     store("gradients[" + width + " * # + k]", gradient_, "        ");
     store("values[k]", outputs(), "        "); // no # in it: one result
+    if (isGuarded_) text_ += "        sums[k] = " + sum(gradient_) + ";\n";
     text_ += "    }\n";
     if (gradient_.empty()) text_ += "    (void)gradients;\n";
     text_ += "}\n\n";
@@ -576,8 +779,8 @@ private:
     const std::string width = std::to_string(options_.lanes);
     const std::string room = std::to_string(std::max<std::size_t>(recording_.inputs(), 1));
     const std::string t = type_;
-    text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width +
-             "];\n    int i, k;\n";
+    text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width + "]" +
+             (isGuarded_ ? ", sums[" + width + "]" : "") + ";\n    int i, k;\n";
     text_ += "    for (; n >= " + width + "; n -= " + width + ") {\n";
     const auto eachElement = [&](std::string_view what) {
       text_ += "        for (k = 0; k < " + width + "; ++k)\n";
@@ -586,8 +789,13 @@ private:
       text_ += ";\n";
     };
     eachElement("xs[" + width + " * i + k] = x[" + d + " * k + i]");
-    text_ += "        " + options_.name + "_lanes(xs, values, gs);\n";
+    text_ += "        " + options_.name + "_lanes(xs, values, gs" + (isGuarded_ ? ", sums" : "") +
+             ");\n";
     eachElement("gradients[" + d + " * k + i] = gs[" + width + " * i + k]");
+    if (isGuarded_)
+      text_ += "        for (k = 0; k < " + width + "; ++k)\n            if (sums[k] != sums[k]) " +
+               "values[k] = " + options_.name + "_guarded(x + " + d + " * k, gradients + " + d +
+               " * k);\n";
     text_ += "        x += " + d + " * " + width + ";\n        gradients += " + d + " * " + width +
              ";\n        values += " + width + ";\n    }\n";
   }
@@ -596,6 +804,8 @@ private:
   const EmitOptions& options_;
   Emitter<R> emitter_;
   Results gradient_;
+  bool isGuarded_ = false; // there is a function with guards
+  std::string value_;      // what the parts printed last compute first, as the body of a function
   const char* type_ = Emitter<R>::typeName();
   std::string text_;
 };

@@ -154,7 +154,7 @@ template <class S, class Index> struct Step {
 
   // Adds to the gradients of the operands, or sets them where they have none yet; last is what the newest
   // of them then has.
-  template <class O, Form F, Fresh fresh, bool sets, bool isBNewer>
+  template <class O, Form F, Fresh fresh, bool sets, bool isBNewer, class Filter = Everything>
   static S pull(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
     const S adjoint = fresh == Fresh::adjoint ? last : grads[s->result];
     if constexpr (op::is<op::Block, O>) {
@@ -188,7 +188,7 @@ template <class S, class Index> struct Step {
                 if constexpr (newest) last = sum;
               });
     } else {
-      pullMany<O, F>(values, grads, c->operands, Everything{}, *s, adjoint);
+      pullMany<O, F>(values, grads, c->operands, Filter{}, *s, adjoint);
     }
     return s[1].run(s + 1, values, grads, constants, c, last);
   }
@@ -357,7 +357,7 @@ public:
   template <class S>
   BURTORCH_NOINLINE void backward(Space<S>& w, std::size_t output = 0,
                                   const std::type_identity_t<S>& seed = S(1)) const {
-    if (!isPlanned()) std::fill(w.grads_.begin(), w.grads_.end(), S(0));
+    if (!isPlanned()) std::fill(w.grads_.begin(), w.grads_.end(), S(0)); // one run
     begin(w, output, seed);
     detail::Step<S, Index>::runFrom(w.backward_, sweepFrom_[output], w.columns_, seed);
   }
@@ -452,6 +452,7 @@ private:
       grads[i] = S(0);
       oneByOne();
     }
+    for (const auto& [first, n] : zeroRuns_) std::fill_n(grads + first, n, S(0));
     grads[outputs_[output]] = seed;
   }
   template <class S> BURTORCH_INLINE void forwardAndBackward(Space<S>& w) const {
@@ -644,6 +645,7 @@ private:
   template <class S> auto backwardSteps() const {
     using op::Operands, detail::Fresh;
     using Step = detail::Step<S, Index>;
+    const std::vector<bool> varies = varyingNodes();
     std::vector<Step> steps;
     std::size_t last = none;
     for (std::size_t r = tape().records().size(); r-- != 0;) {
@@ -665,6 +667,15 @@ private:
             const auto with = [&]<bool isBNewer>(std::bool_constant<isBNewer>) -> Step::Run {
               if constexpr (Step::template isSimple<O>)
                 if (sets) return &Step::template pull<O, F, whenSet, true, isBNewer>;
+              if constexpr (op::is<op::Product, O>) { // nobody reads what constants are given
+                const auto nodes = operandsOf(record);
+                const auto half = nodes.begin() + static_cast<std::ptrdiff_t>(record.b);
+                const auto isConstant = [&](Index i) { return !varies[i]; };
+                if (std::all_of(nodes.begin(), half, isConstant))
+                  return &Step::template pull<O, F, f, false, isBNewer, detail::OnlySecond>;
+                if (std::all_of(half, half + static_cast<std::ptrdiff_t>(record.b), isConstant))
+                  return &Step::template pull<O, F, f, false, isBNewer, detail::OnlyFirst>;
+              }
               return &Step::template pull<O, F, f, false, isBNewer>;
             };
             if constexpr (op::is<op::Binary, O> && F != Form::nodeNumber)
@@ -683,11 +694,11 @@ private:
   void planSweep() {
     if (outputs_.size() != 1) return;
     const std::size_t n = tape().records().size();
-    std::vector<bool> given(tape().size()), sets(n);
-    std::vector<Index> zeros;
+    const std::vector<bool> varies = varyingNodes();
+    std::vector<bool> given(tape().size()), sets(n), isZeroed(tape().size());
     given[outputs_[0]] = true;
     const auto demandZero = [&](Index node) {
-      if (!given[node]) zeros.push_back(node);
+      if (!given[node] && varies[node]) isZeroed[node] = true;
       given[node] = true;
     };
     for (std::size_t r = n; r-- != 0;) {
@@ -706,7 +717,25 @@ private:
     }
     for (const Index i : inputs_) demandZero(i);
     sets_ = std::move(sets);
-    zeros_ = std::move(zeros);
+    constexpr std::size_t longRun = 16; // shorter ones are done before a call of memset would be
+    for (std::size_t first = 0, end = 0; first < isZeroed.size(); first = end + 1) {
+      for (end = first; end < isZeroed.size() && isZeroed[end];) ++end;
+      if (end - first >= longRun) zeroRuns_.emplace_back(first, end - first);
+      else
+        for (; first < end; ++first) zeros_.push_back(static_cast<Index>(first));
+    }
+  }
+  // Nodes that depend on an input. The gradients of the others are never read, nor set to 0.
+  std::vector<bool> varyingNodes() const {
+    std::vector<bool> varies(tape().size());
+    for (const Index i : inputs_) varies[i] = true;
+    for (const Record& record : tape().records()) {
+      bool depends = false;
+      tape().forEachOperand(record, [&](Index i) { depends = depends || varies[i]; });
+      if (depends)
+        for (std::size_t i = 0; i < record.results(); ++i) varies[record.firstResult() + i] = true;
+    }
+    return varies;
   }
 
   std::unique_ptr<TapeType> owned_ = std::make_unique<TapeType>(); // where workspaces find it
@@ -714,7 +743,8 @@ private:
   std::vector<std::string> labels_;
   std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it
   std::vector<bool> sets_;             // see planSweep
-  std::vector<Index> zeros_;           // likewise
+  std::vector<Index> zeros_;           // the gradients to be 0 before a sweep
+  std::vector<std::pair<std::size_t, std::size_t>> zeroRuns_; // likewise: from where, how many
   std::size_t branches_ = 0;
   bool hasBlocks_ = false;
 };

@@ -26,10 +26,16 @@ from pathlib import Path
 __all__ = ["CompilerError", "cache_folder", "compiler", "load"]
 
 # Value-safe: no fused operations where the program has none, no reordering. Nobody reads errno or
-# floating-point traps here; without them, and without jump threading, which splits the paths after equal
-# conditions, conditional expressions become vector instructions.
-FLAGS = ["-std=c99", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno"]
-FLAGS += ["-fno-trapping-math", "-fno-thread-jumps", "-w"]
+# floating-point traps here.
+FLAGS = ["-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno"]
+FLAGS += ["-fno-trapping-math", "-w"]
+# Without jump threading, which splits the paths after equal conditions, conditional expressions become
+# vector instructions.
+SHORT = ["-O3", "-fno-thread-jumps"]
+# Long texts are straight lines. More optimization finds nothing there and takes several times as long,
+# and so does moving operands to where they are used.
+LONG = ["-O1", "-fno-tree-ter"]
+LONG_TEXT = 200_000  # characters
 NATIVE = ["-march=native"]
 
 
@@ -99,10 +105,14 @@ def _processor() -> str:
     return text
 
 
+def _flags(source: str) -> list[str]:
+    return FLAGS + (SHORT if len(source) <= LONG_TEXT else LONG)
+
+
 def _key(command: list[str], source: str) -> str:
     status = os.stat(command[0])
-    parts = [source, *command, *FLAGS, *NATIVE, str(status.st_size), str(status.st_mtime_ns)]
-    parts += [_processor(), sys.platform]
+    parts = [source, *command, *_flags(source), *NATIVE]
+    parts += [str(status.st_size), str(status.st_mtime_ns), _processor(), sys.platform]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
 
 
@@ -130,7 +140,7 @@ def _compile(command: list[str], source: str, library: Path, timeout: float | No
     with tempfile.TemporaryDirectory(dir=library.parent, prefix="making-") as name:
         text, made = Path(name) / "f.c", Path(name) / "f.so"
         text.write_text(source, encoding="utf-8")
-        for flags in (FLAGS + NATIVE, FLAGS):  # not every compiler knows "native"
+        for flags in (_flags(source) + NATIVE, _flags(source)):  # not every compiler knows "native"
             status, complaint = _run([*command, *flags, "-o", str(made), str(text), "-lm"], timeout)
             if status == 0 and made.exists():
                 made.chmod(0o700)
