@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Callable, NamedTuple
 import numpy as np
 
 from ._core import Tape, Value, View, _compile, current_tape, load_graph
+from .transforms import _recording, _since
 
 __all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
 
@@ -276,7 +277,8 @@ class Compiled:
         tape = current_tape()
         if tape.dtype != "float64":
             tape = Tape()
-        with tape.scope():
+        outer, start = _since(), len(tape)
+        with tape.scope(), _recording(tape):
             leaves = np.empty(len(flat), dtype=object)
             leaves[:] = [Value(x) for x in flat.tolist()]
             for leaf, name in zip(leaves, self._input_names(recordings)):
@@ -292,6 +294,11 @@ class Compiled:
             roots = np.concatenate(values).tolist() if values else []
             if not roots:
                 raise TypeError("the function returned nothing to compute")
+            if outer is not None and _compile.reaches(roots, outer, start):
+                raise ValueError(
+                    "this compiled function is called inside of another transform and uses Values of "
+                    "that one's function, which it would freeze; compile the outer function instead"
+                )
             function = _compile.Function(tracing, roots)
         return self._keep(recordings, _Recorded(function, output))
 

@@ -1,18 +1,24 @@
 # python/burtorch/transforms.py — functions of Values as functions of numbers, with their gradients
 # SPDX-License-Identifier: MIT
-"""Gradients of whole functions: grad, value_and_grad, check_grad."""
+"""Gradients of whole functions: grad, value_and_grad, check_grad.
+
+A transform may be called inside of a function that is being transformed or compiled. The inner one then
+gives Values instead of numbers: its gradient is recorded, so that the outer one can go through it. What is
+recorded by `_compile.gradients` is the calculus of the operations themselves.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from io import BytesIO
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._core import Value, backward, current_tape
+from ._core import Tape, Value, View, _compile, backward, current_tape
 
 __all__ = ["GradientError", "check_grad", "grad", "value_and_grad"]
 
@@ -21,11 +27,42 @@ class GradientError(AssertionError):
     """A gradient differs from central differences."""
 
 
+class _Running(NamedTuple):
+    """A transform that is calling its function now: on which tape, and since which node."""
+
+    tape: Tape
+    since: int
+
+
+_running: ContextVar[tuple[_Running, ...]] = ContextVar("_running", default=())
+
+
+@contextmanager
+def _recording(tape: Tape) -> Iterator[None]:
+    """Let transforms that are called inside give Values of this tape."""
+    token = _running.set((*_running.get(), _Running(tape, len(tape))))
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def _since() -> int | None:
+    """Return the node since which the outermost transform records here; None: there is none."""
+    running = _running.get()
+    if running:
+        tape = current_tape()
+        for each in running:
+            if each.tape is tape:
+                return each.since
+    return None
+
+
 @contextmanager
 def _apart() -> Iterator[None]:
     """Forget afterwards what is recorded inside, and give older Values back the gradients they had."""
     tape = current_tape()
-    with tape.scope():
+    with tape.scope(), _recording(tape):
         older = len(tape)
         kept: Any = b""
         if older and tape.dtype in {"bfloat16", "float128"}:  # there tape.grads is rounded
@@ -61,17 +98,67 @@ def _leaves(argument: Any) -> tuple[Any, list[Value]]:
     return values, flat
 
 
+def _nested_leaves(argument: Any) -> tuple[Any, list[Value]]:
+    """Do the same inside of another transform, whose Values may be among the numbers.
+
+    Each argument is a node of its own: it is not the outer variable, but it passes gradients on to it.
+    """
+    if isinstance(argument, View):
+        things = _array_of(argument.reshape(argument.size)).reshape(argument.shape)
+    elif isinstance(argument, Value):
+        things = _array_of([argument]).reshape(())
+    else:
+        things = np.asarray(argument, dtype=object)
+    flat = []
+    for thing in things.ravel():
+        if isinstance(thing, Value):
+            flat.append(thing * 1.0)
+        elif isinstance(thing, (int, float, np.generic)):
+            flat.append(Value(float(_numbers(thing))))
+        else:
+            raise TypeError(f"an argument is of numbers and Values, not of {type(thing).__name__}")
+    if things.ndim == 0 and not isinstance(argument, np.ndarray):
+        return flat[0], flat
+    return _array_of(flat).reshape(things.shape), flat
+
+
+def _array_of(values: Any) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = list(values)
+    return array
+
+
+def _recorded_gradients(root: Any, leaves: list[Value], since: int) -> list[Value]:
+    """Return derivatives as Values; a root that is a plain number depends on nothing."""
+    if isinstance(root, Value):
+        gradients: list[Value] = _compile.gradients(root, leaves, since)
+        return gradients
+    return [Value(0.0) for _ in leaves]
+
+
+def _like(argument: Any, parts: list[Any]) -> Any:
+    """Return a gradient, whose parts are Values, in the shape of its argument."""
+    if np.ndim(argument) == 0 and not isinstance(argument, View):
+        return parts[0]
+    shape = argument.shape if isinstance(argument, View) else np.shape(argument)
+    return _array_of(parts).reshape(shape)
+
+
 def _gradient_like(argument: Any, leaves: list[Value]) -> Any:
     if np.ndim(argument) == 0:
         return leaves[0].grad
     return np.array([leaf.grad for leaf in leaves]).reshape(np.shape(argument))
 
 
-def _call(f: Callable[..., Any], arguments: Sequence[Any]) -> tuple[Any, list[list[Value]]]:
+def _call(
+    f: Callable[..., Any],
+    arguments: Sequence[Any],
+    leaves_of: Callable[[Any], tuple[Any, list[Value]]] = _leaves,
+) -> tuple[Any, list[list[Value]]]:
     """Return what f gives for Values instead of numbers, a Value or a number, and those Values."""
     if not arguments:
         raise TypeError("a function of no arguments has no gradient")
-    traced = [_leaves(argument) for argument in arguments]
+    traced = [leaves_of(argument) for argument in arguments]
     result = f(*(values for values, _ in traced))
     if isinstance(result, np.ndarray) and result.ndim == 0:
         result = result.item()
@@ -87,7 +174,16 @@ def _number(result: Any) -> float:
     return result.data if isinstance(result, Value) else float(result)
 
 
-def value_and_grad(f: Callable[..., Any]) -> Callable[..., tuple[float, Any]]:
+def _nested_value_and_gradient(
+    f: Callable[..., Any], arguments: Sequence[Any], since: int
+) -> tuple[Any, Any]:
+    result, traced = _call(f, arguments, _nested_leaves)
+    parts = iter(_recorded_gradients(result, [leaf for leaves in traced for leaf in leaves], since))
+    gradients = [_like(a, [next(parts) for _ in leaves]) for a, leaves in zip(arguments, traced)]
+    return result, gradients[0] if len(gradients) == 1 else tuple(gradients)
+
+
+def value_and_grad(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     """Return a function that gives f's value and its gradient by all arguments.
 
     f takes Values where the returned function takes numbers, and arrays of Values where it takes
@@ -97,9 +193,18 @@ def value_and_grad(f: Callable[..., Any]) -> Callable[..., tuple[float, Any]]:
 
     >>> value_and_grad(lambda x: x[0] * x[1])([3.0, 4.0])
     (12.0, array([4., 3.]))
+
+    Called in a function that is itself being transformed or compiled, it takes the Values of that
+    function, too, and gives Values, which depend on them; nothing is forgotten before the outer one ends.
+
+    >>> value_and_grad(lambda x: grad(lambda z: z * z * x)(3.0))(2.0)
+    (12.0, 6.0)
     """
 
-    def value_and_gradient(*arguments: Any) -> tuple[float, Any]:
+    def value_and_gradient(*arguments: Any) -> tuple[Any, Any]:
+        since = _since()
+        if since is not None:
+            return _nested_value_and_gradient(f, arguments, since)
         with _apart():
             result, traced = _call(f, arguments)
             if isinstance(result, Value):
@@ -114,6 +219,8 @@ def grad(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that gives the gradient of f; see value_and_grad.
 
     >>> grad(lambda x: x**3)(2.0)
+    12.0
+    >>> grad(grad(lambda x: x**3))(2.0)
     12.0
     """
     both = value_and_grad(f)
@@ -144,7 +251,7 @@ def check_grad(
                 moved = base.copy()
                 moved[place] += sign * h
                 end = moved if base.ndim else float(moved)
-                with current_tape().scope():
+                with current_tape().scope(), _recording(current_tape()):
                     ends.append(_number(_call(f, [*arguments[:k], end, *arguments[k + 1 :]])[0]))
             expected = (ends[0] - ends[1]) / (2 * h)
             got = float(np.asarray(gradient)[place])
