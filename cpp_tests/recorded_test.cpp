@@ -123,6 +123,16 @@ TEST_CASE("an adjoint of 0 that is a number gives nothing, one that is a node gi
   CHECK(x.gradCopy() == 6.0);
 }
 
+TEST_CASE("a factor that is not differentiated is not differentiated twice either") {
+  Tape<double> tape;
+  const Value<double> x(tape, 3.0), y(tape, 5.0);
+  const auto slope = gradientsOf(mulByConstant(x * x, y), std::vector{x})[0]; // 2x·y
+  CHECK(slope.dataCopy() == 30.0);
+  backward(slope);
+  CHECK(x.gradCopy() == 10.0);
+  CHECK(y.gradCopy() == 0.0);
+}
+
 TEST_CASE("older nodes are numbers; leaves that take no part have a gradient of 0") {
   Tape<double> tape;
   const Value<double> w(tape, 3.0), x(tape, 2.0), other(tape, 1.0);

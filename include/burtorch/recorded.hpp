@@ -182,13 +182,18 @@ Comparison<V, k> operator==(const Number<V, k>& x, const Number<V, k>& y) {
   return {Order::equal, x, y};
 }
 
-// 1 where x > 0, else 0, as operations. The smallest number times the largest, twice, exceeds 1. As the second
-// operand of a product "by a constant" it has no derivative: at 0 the clamps would give ∞.
+// The same number without a derivative: the second operand of a product "by a constant".
+template <class V> V asConstant(const V& x) {
+  return apply<op::BinaryMultByConst>(typename V::Scalar(1), x);
+}
+
+// 1 where x > 0, else 0, as operations. The smallest number times the largest, twice, exceeds 1. It has no
+// derivative: at 0 the clamps would give ∞.
 template <class V> V whetherPositive(const V& x) {
   using T = typename V::Scalar;
   constexpr T huge = std::numeric_limits<T>::max();
   const V once = apply<op::Clamp>(x * huge, T(0), T(1));
-  return apply<op::BinaryMultByConst>(T(1), apply<op::Clamp>(once * huge, T(0), T(1)));
+  return asConstant(apply<op::Clamp>(once * huge, T(0), T(1)));
 }
 
 // 1 if it holds, else 0.
@@ -345,7 +350,10 @@ private:
   // The newer operand last, as in Pull; none is asked of an operand that takes no part.
   template <class O, Form F> void pullBinary(const Record& record, const N& g) {
     const std::size_t a = record.a, b = record.b;
-    const N x = left<F>(record), y = right<F>(record), z = value(record.result);
+    const N x = left<F>(record), z = value(record.result);
+    N y = right<F>(record);
+    if constexpr (std::same_as<O, op::BinaryMultByConst>) // not differentiated, nor is the slope by y
+      if (!y.isPlain()) y = N(recorded::asConstant(y.node));
     const auto toX = [&] {
       if constexpr (F != Form::numberNode)
         if (isActive_[a]) give(a, O::pullbackX(x, y, z, g));

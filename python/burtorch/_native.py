@@ -23,6 +23,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -178,7 +179,7 @@ def _bound(cache: Path, newest: Path) -> None:
     for entry in cache.glob("*.so"):
         with contextlib.suppress(OSError):
             status = entry.lstat()
-            libraries.append((entry == newest, status.st_mtime_ns, status.st_size, entry))
+            libraries.append((entry == newest, status.st_atime_ns, status.st_size, entry))
     libraries.sort()
     total, most = sum(size for _, _, size, _ in libraries), _most_bytes()
     for is_newest, _, size, entry in libraries:
@@ -264,7 +265,7 @@ def _load(command: list[str], source: str, timeout: float | None) -> ctypes.CDLL
             status = library.lstat()
         if stat.S_ISREG(status.st_mode) and _is_private(status):
             with contextlib.suppress(OSError):
-                os.utime(library)  # used now: _bound
+                os.utime(library, ns=(time.time_ns(), status.st_mtime_ns))  # used now: see _bound
             try:
                 return ctypes.CDLL(str(library))
             except OSError:  # not a library, or not one of this system

@@ -147,19 +147,19 @@ def _table(view: View, title: str, fields: list[str], digits: int) -> str:
     for kind, numbers in kinds:
         matrix = numbers.reshape(-1, numbers.shape[-1])
         for i in _some(len(matrix), FEW_ROWS):
-            head = kind if i == 0 else ""
+            head = f'<FONT COLOR="#6b7686">{kind}</FONT>' if i == 0 else ""
             cells = [
                 "…" if i is None or j is None else f"{matrix[i, j]:.{digits}g}" for j in columns
             ]
             rows.append(
-                f'<TR><TD ALIGN="LEFT"><FONT COLOR="#6b7686">{head}</FONT></TD>'
+                f'<TR><TD ALIGN="LEFT">{head}</TD>'
                 + "".join(f'<TD ALIGN="RIGHT">{cell}</TD>' for cell in cells)
                 + "</TR>"
             )
     name = f"<B>{escape(view.name)}</B> " if view.name and "label" in fields else ""
     shape = " × ".join(map(str, view.shape)) + ("" if view.ndim == 2 else " numbers")
     head = f'<TR><TD ALIGN="LEFT" COLSPAN="{len(columns) + 1}">{name}{shape}</TD></TR>'
-    box = f'<TABLE BORDER="0" CELLSPACING="1" CELLPADDING="1">{head}{"".join(rows)}</TABLE>'
+    box = f'<TABLE BORDER="0" CELLSPACING="3" CELLPADDING="1">{head}{"".join(rows)}</TABLE>'
     lines = [
         "digraph burtorch {",
         *([f"  label={quoted(title)} labelloc=t"] if title else []),
