@@ -174,6 +174,22 @@ def test_inner_arguments_may_be_views_and_arrays() -> None:
         bt.grad(lambda x: bt.grad(lambda z: z)("3"))(2.0)
 
 
+def test_views_are_not_taken_for_their_numbers() -> None:
+    assert bt.jacobian(lambda x: bt.vector(x) * 2.0, [1.0, 2.0]).tolist() == [[2, 0], [0, 2]]
+    assert bt.jacobian(lambda x: [bt.vector(x), bt.vector(x) * x[0]], [3.0, 4.0]).tolist() == [
+        [[1, 0], [0, 1]],
+        [[6, 0], [4, 3]],
+    ]
+
+    def f(x: Any) -> Any:  # an argument that is a list of views: the sum of the squares' slopes
+        views = [bt.vector(x), bt.vector(x) * 3.0]
+        return bt.grad(lambda z: (z * z).sum())(views).sum()
+
+    assert bt.value_and_grad(f)([1.0, 2.0])[1].tolist() == [8.0, 8.0]
+    with pytest.raises(ValueError, match="different shapes"):
+        bt.grad(lambda x: bt.grad(lambda z: z[0])([[x], [x, x]]))(1.0)
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float128", "dual64"])
 def test_nesting_on_other_tapes(dtype: str) -> None:
     with bt.Tape(dtype) as tape:

@@ -242,49 +242,53 @@ template <class V, Kinks kinks, class Expand> class RecordedSweep {
 public:
   // Nodes older than `since` are plain numbers.
   RecordedSweep(const V& root, std::size_t since, const Expand& expand)
-      : tape_(root.tape()), expand_(expand), root_(root.sysGetRawNodeIndex()), since_(since),
-        isActive_(nodesUpTo(root)), adjoints_(isActive_.size()) {}
+      : tape_(root.tape()), expand_(expand), root_(root.sysGetRawNodeIndex()), since_(since) {}
 
   template <class Leaves> std::vector<V> operator()(const Leaves& leaves) {
-    const std::size_t end = recordsUpToRoot(), first = activate(leaves, end);
-    adjoints_[root_] = N(1);
-    pull(first, end);
+    const std::size_t end = nodesUpTo(V::at(tape_, root_));
+    oldest_ = root_;
+    for (const auto& leaf : leaves)
+      oldest_ = std::min<std::size_t>(oldest_, leaf.sysGetRawNodeIndex());
+    nodes_.resize(end - oldest_);
+    for (const auto& leaf : leaves) // one that is newer than the root is no part of it
+      if (leaf.sysGetRawNodeIndex() < end) at(leaf.sysGetRawNodeIndex()).isActive = true;
+    const std::size_t last = recordsUpToRoot();
+    std::size_t first = last;
+    while (first != 0 && tape_.records()[first - 1].result > oldest_) --first;
+    activate(first, last);
+    at(root_).adjoint = N(1);
+    pull(first, last);
     std::vector<V> gradients;
     for (const auto& leaf : leaves) {
       const std::size_t i = leaf.sysGetRawNodeIndex();
-      const N adjoint = i < adjoints_.size() ? adjoints_[i] : N(0);
+      const N adjoint = i < end ? at(i).adjoint : N(0);
       gradients.push_back(adjoint.isPlain() ? V(tape_, adjoint.stored()) : adjoint.node);
     }
     return gradients;
   }
 
 private:
+  struct Node {
+    N adjoint;             // the number 0: none
+    bool isActive = false; // depends on the leaves
+  };
+
+  Node& at(std::size_t i) { return nodes_[i - oldest_]; }
+  bool isActive(std::size_t i) const { return i >= oldest_ && nodes_[i - oldest_].isActive; }
+
   std::size_t recordsUpToRoot() const {
     const std::size_t record = tape_.recordOf(root_);
     return record == tape_.records().size() ? 0 : record + 1;
   }
 
-  // Marks what depends on the leaves; returns the first record that may.
-  template <class Leaves> std::size_t activate(const Leaves& leaves, std::size_t end) {
-    std::size_t oldest = root_;
-    for (const auto& leaf : leaves) {
-      const std::size_t i = leaf.sysGetRawNodeIndex();
-      if (i >= isActive_.size()) continue; // newer than the root: no part of it
-      isActive_[i] = true;
-      oldest = std::min(oldest, i);
-    }
-    std::size_t first = end;
-    while (first != 0 && tape_.records()[first - 1].result > oldest) --first;
-    activate(first, end);
-    return first;
-  }
+  // Marks what depends on the leaves among the results of these records.
   void activate(std::size_t first, std::size_t end) {
     const auto records = tape_.records();
     for (std::size_t r = first; r < end; ++r) {
       bool any = false;
-      tape_.forEachOperand(records[r], [&](std::size_t i) { any = any || isActive_[i]; });
+      tape_.forEachOperand(records[r], [&](std::size_t i) { any = any || isActive(i); });
       for (std::size_t i = 0; any && i < records[r].results(); ++i)
-        isActive_[records[r].firstResult() + i] = true;
+        at(records[r].firstResult() + i).isActive = true;
     }
   }
 
@@ -313,7 +317,7 @@ private:
   }
 
   void give(std::size_t node, const N& contribution) {
-    if (isActive_[node]) adjoints_[node] = adjoints_[node] + contribution;
+    if (isActive(node)) at(node).adjoint = at(node).adjoint + contribution;
   }
 
   void pull(std::size_t first, std::size_t end) {
@@ -321,8 +325,8 @@ private:
   }
   void pull(const Record& record) {
     if (record.isBlock()) return pullBlock(record);
-    const N g = adjoints_[record.result];
-    if (!isActive_[record.result] || whereZero(g)) return;
+    const N g = at(record.result).adjoint;
+    if (!isActive(record.result) || whereZero(g)) return;
     dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
       if constexpr (op::is<op::Unary, O>) {
         give(record.a, O::pullback(value(record.a), value(record.result), g));
@@ -356,11 +360,11 @@ private:
       if (!y.isPlain()) y = N(recorded::asConstant(y.node));
     const auto toX = [&] {
       if constexpr (F != Form::numberNode)
-        if (isActive_[a]) give(a, O::pullbackX(x, y, z, g));
+        if (isActive(a)) give(a, O::pullbackX(x, y, z, g));
     };
     const auto toY = [&] {
       if constexpr (F != Form::nodeNumber)
-        if (isActive_[b]) give(b, O::pullbackY(x, y, z, g));
+        if (isActive(b)) give(b, O::pullbackY(x, y, z, g));
     };
     if (a < b) {
       toX();
@@ -376,7 +380,7 @@ private:
     const std::size_t first = record.firstResult(), count = record.results();
     bool any = false;
     for (std::size_t i = first; i < first + count; ++i)
-      any = any || (isActive_[i] && !whereZero(adjoints_[i]));
+      any = any || (isActive(i) && !whereZero(at(i).adjoint));
     if (!any) return;
     const std::size_t before = tape_.records().size();
     const auto expanded = expand_(tape_, record);
@@ -385,19 +389,17 @@ private:
       fail(ErrorKind::badArgument,
            std::string("gradientsOf: ") + tape_.namesOf(tape_.recordOf(record.result)).function +
                " of whole views can't be recorded; see block/recorded.hpp");
-    isActive_.resize(tape_.size());
-    adjoints_.resize(tape_.size());
+    nodes_.resize(tape_.size() - oldest_);
     activate(before, after);
     for (std::size_t i = 0; i < count; ++i)
-      give(expanded[i].sysGetRawNodeIndex(), adjoints_[first + i]);
+      give(expanded[i].sysGetRawNodeIndex(), N(at(first + i).adjoint));
     pull(before, after);
   }
 
   Tape& tape_;
   const Expand& expand_;
-  std::size_t root_, since_;
-  std::vector<bool> isActive_;
-  std::vector<N> adjoints_; // none is the number 0
+  std::size_t root_, since_, oldest_ = 0;
+  std::vector<Node> nodes_; // from the oldest leaf on
 };
 
 } // namespace detail

@@ -17,7 +17,7 @@ from typing import Any, Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ._core import Tape, Value, View, backward
+from ._core import Tape, Value, backward
 from .transforms import (
     _apart,
     _array_of,
@@ -28,7 +28,9 @@ from .transforms import (
     _numbers,
     _recorded_gradients,
     _recording,
+    _shape,
     _since,
+    _things,
 )
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp"]
@@ -61,26 +63,20 @@ def _parts(result: Any) -> tuple[float, float]:
 # ---- inside of another transform: everything is a Value ---------------------------------------------
 
 
-def _nested_outputs(f: Callable[[Any], Any], x: Any) -> tuple[NDArray[Any], list[Value], bool]:
-    """Return what f gives as an array of Values and numbers, f's Values, whether it gives only one."""
+def _nested_outputs(f: Callable[[Any], Any], x: Any) -> tuple[NDArray[Any], list[Value]]:
+    """Return what f gives as an array of Values and numbers, and the Values that f was given."""
     values, leaves = _nested_leaves(x)
-    result = f(values)
-    if isinstance(result, View):
-        result = _array_of(result.reshape(result.size)).reshape(result.shape)
-    is_one = isinstance(result, Value) or np.ndim(result) == 0
-    outputs = _array_of([result]).reshape(()) if is_one else np.asarray(result, dtype=object)
-    if isinstance(result, np.ndarray) and is_one:
-        outputs = result.astype(object)
+    outputs = _things(f(values))
     for output in outputs.ravel():
         if not isinstance(output, Value):
             _parts(output)  # a number, or an error
-    return outputs, leaves, is_one
+    return outputs, leaves
 
 
-def _nested_directions(x: Any, v: Any, leaves: list[Value]) -> list[Value]:
+def _nested_directions(x: Any, v: Any) -> list[Value]:
     _, directions = _nested_leaves(v)
-    if np.shape(v) != np.shape(x) or len(directions) != len(leaves):
-        raise ValueError(f"x has shape {np.shape(x)}, but v has shape {np.shape(v)}")
+    if _shape(v) != _shape(x):
+        raise ValueError(f"x has shape {_shape(x)}, but v has shape {_shape(v)}")
     return directions
 
 
@@ -90,36 +86,36 @@ def _weighted_sum(values: Any, weights: Any) -> Any:
 
 def _nested_jvp(f: Callable[[Any], Any], x: Any, v: Any, since: int) -> tuple[Any, Any]:
     """Return f(x) and f'(x)·v. Reverse mode twice: uᵀf'(x) is linear in u, by which its slope is f'(x)."""
-    outputs, leaves, is_one = _nested_outputs(f, x)
-    directions = _nested_directions(x, v, leaves)
+    outputs, leaves = _nested_outputs(f, x)
+    directions = _nested_directions(x, v)
     weights = [Value(1.0) for _ in range(outputs.size)]
     products = _recorded_gradients(_weighted_sum(weights, outputs.ravel()), leaves, since)
     slopes = _recorded_gradients(_weighted_sum(products, directions), weights, since)
-    if is_one:
+    if outputs.ndim == 0:
         return outputs.item(), slopes[0]
     return outputs, _array_of(slopes).reshape(outputs.shape)
 
 
 def _nested_hvp(f: Callable[[Any], Any], x: Any, v: Any, since: int) -> tuple[Any, Any]:
-    outputs, leaves, is_one = _nested_outputs(f, x)
-    if not is_one:
+    outputs, leaves = _nested_outputs(f, x)
+    if outputs.ndim:
         raise TypeError("the function must return one Value or number, not an array of them")
-    directions = _nested_directions(x, v, leaves)
+    directions = _nested_directions(x, v)
     slope = _weighted_sum(_recorded_gradients(outputs.item(), leaves, since), directions)
     return outputs.item(), _like(x, _recorded_gradients(slope, leaves, since))
 
 
 def _nested_jacobian(f: Callable[[Any], Any], x: Any, since: int) -> Any:
-    outputs, leaves, _ = _nested_outputs(f, x)
-    return _rows(outputs.ravel(), leaves, since, outputs.shape + np.shape(x))
+    outputs, leaves = _nested_outputs(f, x)
+    return _rows(outputs.ravel(), leaves, since, outputs.shape + _shape(x))
 
 
 def _nested_hessian(f: Callable[[Any], Any], x: Any, since: int) -> Any:
-    outputs, leaves, is_one = _nested_outputs(f, x)
-    if not is_one:
+    outputs, leaves = _nested_outputs(f, x)
+    if outputs.ndim:
         raise TypeError("the function must return one Value or number, not an array of them")
     slopes = _recorded_gradients(outputs.item(), leaves, since)
-    return _rows(slopes, leaves, since, np.shape(x) + np.shape(x))
+    return _rows(slopes, leaves, since, _shape(x) + _shape(x))
 
 
 def _rows(outputs: Any, leaves: list[Value], since: int, shape: tuple[int, ...]) -> Any:
@@ -185,7 +181,7 @@ def jacobian(f: Callable[[Any], Any], x: Any) -> Any:
         return _nested_jacobian(f, x, since)
     with _apart():
         values, leaves = _leaves(x)
-        outputs = np.asarray(f(values), dtype=object)
+        outputs = _things(f(values))
         rows = []
         for output in outputs.ravel():
             for leaf in leaves:

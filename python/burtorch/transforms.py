@@ -103,12 +103,7 @@ def _nested_leaves(argument: Any) -> tuple[Any, list[Value]]:
 
     Each argument is a node of its own: it is not the outer variable, but it passes gradients on to it.
     """
-    if isinstance(argument, View):
-        things = _array_of(argument.reshape(argument.size)).reshape(argument.shape)
-    elif isinstance(argument, Value):
-        things = _array_of([argument]).reshape(())
-    else:
-        things = np.asarray(argument, dtype=object)
+    things = _things(argument)
     flat = []
     for thing in things.ravel():
         if isinstance(thing, Value):
@@ -120,6 +115,30 @@ def _nested_leaves(argument: Any) -> tuple[Any, list[Value]]:
     if things.ndim == 0 and not isinstance(argument, np.ndarray):
         return flat[0], flat
     return _array_of(flat).reshape(things.shape), flat
+
+
+def _things(nested: Any) -> NDArray[Any]:
+    """Return numbers, Values, Views and sequences of them as one array of objects.
+
+    NumPy would take a View for its numbers, which are cut off from the graph.
+    """
+    if isinstance(nested, View):
+        return _array_of(nested.reshape(nested.size)).reshape(nested.shape)
+    if isinstance(nested, np.ndarray):
+        return nested.astype(object)
+    if not isinstance(nested, (list, tuple)):
+        return _array_of([nested]).reshape(())
+    parts = [_things(part) for part in nested]
+    if len({part.shape for part in parts}) > 1:
+        raise ValueError("parts of different shapes make no array")
+    array = np.empty((len(parts), *(parts[0].shape if parts else ())), dtype=object)
+    for k, part in enumerate(parts):
+        array[k] = part if part.ndim else part.item()
+    return array
+
+
+def _shape(argument: Any) -> tuple[int, ...]:
+    return argument.shape if isinstance(argument, View) else _things(argument).shape
 
 
 def _array_of(values: Any) -> NDArray[Any]:
@@ -138,10 +157,8 @@ def _recorded_gradients(root: Any, leaves: list[Value], since: int) -> list[Valu
 
 def _like(argument: Any, parts: list[Any]) -> Any:
     """Return a gradient, whose parts are Values, in the shape of its argument."""
-    if np.ndim(argument) == 0 and not isinstance(argument, View):
-        return parts[0]
-    shape = argument.shape if isinstance(argument, View) else np.shape(argument)
-    return _array_of(parts).reshape(shape)
+    shape = _shape(argument)
+    return _array_of(parts).reshape(shape) if shape else parts[0]
 
 
 def _gradient_like(argument: Any, leaves: list[Value]) -> Any:
