@@ -27,10 +27,10 @@ from .transforms import (
     _nested_leaves,
     _numbers,
     _recorded_gradients,
-    _recording,
     _shape,
     _since,
     _things,
+    _Transforming,
 )
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp"]
@@ -138,7 +138,7 @@ def jvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
     since = _since()
     if since is not None:
         return _nested_jvp(f, x, v, since)
-    with Tape("dual64") as tape, _recording(tape):
+    with Tape("dual64") as tape, _Transforming(tape):
         values, _ = _dual_leaves(x, v)
         result = f(values)
         if np.ndim(result) == 0:
@@ -157,7 +157,7 @@ def hvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
     since = _since()
     if since is not None:
         return _nested_hvp(f, x, v, since)
-    with Tape("dual64") as tape, _recording(tape):
+    with Tape("dual64") as tape, _Transforming(tape):
         values, leaves = _dual_leaves(x, v)
         result = f(values)
         if isinstance(result, np.ndarray) and result.ndim == 0:

@@ -37,14 +37,18 @@ class _Running(NamedTuple):
 _running: ContextVar[tuple[_Running, ...]] = ContextVar("_running", default=())
 
 
-@contextmanager
-def _recording(tape: Tape) -> Iterator[None]:
-    """Let transforms that are called inside give Values of this tape."""
-    token = _running.set((*_running.get(), _Running(tape, len(tape))))
-    try:
-        yield
-    finally:
-        _running.reset(token)
+class _Transforming:
+    """Lets transforms that are called inside give Values of this tape."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+
+    def __enter__(self) -> None:
+        entry = _Running(self._tape, len(self._tape))
+        self._token = _running.set((*_running.get(), entry))
+
+    def __exit__(self, *_: object) -> None:
+        _running.reset(self._token)
 
 
 def _since() -> int | None:
@@ -62,7 +66,7 @@ def _since() -> int | None:
 def _apart() -> Iterator[None]:
     """Forget afterwards what is recorded inside, and give older Values back the gradients they had."""
     tape = current_tape()
-    with tape.scope(), _recording(tape):
+    with tape.scope(), _Transforming(tape):
         older = len(tape)
         kept: Any = b""
         if older and tape.dtype in {"bfloat16", "float128"}:  # there tape.grads is rounded
@@ -268,7 +272,7 @@ def check_grad(
                 moved = base.copy()
                 moved[place] += sign * h
                 end = moved if base.ndim else float(moved)
-                with current_tape().scope(), _recording(current_tape()):
+                with current_tape().scope(), _Transforming(current_tape()):
                     ends.append(_number(_call(f, [*arguments[:k], end, *arguments[k + 1 :]])[0]))
             expected = (ends[0] - ends[1]) / (2 * h)
             got = float(np.asarray(gradient)[place])
