@@ -161,9 +161,7 @@ void save(AnyTape& any, const py::object& to, py::ssize_t first, std::optional<p
     withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
       if (isPath(to))
         return withFile(to, [&](const Path& path) {
-          run(t, size * sizeof(T), [&] {
-            bt::saveRange<parts>(t.tape, from, end, path, writing);
-          });
+          run(t, size * sizeof(T), [&] { bt::saveRange<parts>(t.tape, from, end, path, writing); });
         });
       if (!py::hasattr(to, "write")) refuse(to, "a path or a binary file is needed");
       writeTo(to, bt::saveRange<parts>(t.tape, from, end));

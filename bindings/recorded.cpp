@@ -83,10 +83,12 @@ void registerRecorded(py::module_& module) {
       [](const py::object& root, const py::list& leaves, std::size_t since) {
         if (!isValue(root.ptr())) throw py::type_error("the gradient is of a Value");
         AnyTape& tape = *asValue(root.ptr())->tape;
-        return visit(tape, [&](auto& owner) { return recordGradients(owner, root, leaves, since); });
+        return visit(tape,
+                     [&](auto& owner) { return recordGradients(owner, root, leaves, since); });
       },
       py::arg("root"), py::arg("leaves"), py::arg("since"),
-      "The derivatives of root by each of the leaves, as Values that were recorded. Nodes older than "
+      "The derivatives of root by each of the leaves, as Values that were recorded. Nodes older "
+      "than "
       "since are taken for numbers.");
   module.def("reaches", &reaches, py::arg("roots"), py::arg("first"), py::arg("last"),
              "Whether one of the roots, Values of one tape, depends on a node of [first, last).");

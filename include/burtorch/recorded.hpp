@@ -127,24 +127,20 @@ template <class V, Kinks k> bool isFiniteNow(const Number<V, k>& x) {
 
 // Arithmetic leaves out what changes nothing: x + 0, 1·x, x/1. The number 0 times a node is the number 0:
 // nothing that depends on it can show.
-template <class V, Kinks k>
-Number<V, k> operator+(const Number<V, k>& x, const Number<V, k>& y) {
+template <class V, Kinks k> Number<V, k> operator+(const Number<V, k>& x, const Number<V, k>& y) {
   return x.is(0) ? y : y.is(0) ? x : add(x, y);
 }
-template <class V, Kinks k>
-Number<V, k> operator-(const Number<V, k>& x, const Number<V, k>& y) {
+template <class V, Kinks k> Number<V, k> operator-(const Number<V, k>& x, const Number<V, k>& y) {
   return y.is(0) ? x : sub(x, y);
 }
-template <class V, Kinks k>
-Number<V, k> operator*(const Number<V, k>& x, const Number<V, k>& y) {
+template <class V, Kinks k> Number<V, k> operator*(const Number<V, k>& x, const Number<V, k>& y) {
   if (x.is(1)) return y;
   if (y.is(1)) return x;
   if (whereZero(x) && isFiniteNow(y)) return x;
   if (whereZero(y) && isFiniteNow(x)) return y;
   return mul(x, y);
 }
-template <class V, Kinks k>
-Number<V, k> operator/(const Number<V, k>& x, const Number<V, k>& y) {
+template <class V, Kinks k> Number<V, k> operator/(const Number<V, k>& x, const Number<V, k>& y) {
   return y.is(1) ? x : div(x, y);
 }
 
@@ -331,8 +327,8 @@ private:
       if constexpr (op::is<op::Unary, O>) {
         give(record.a, O::pullback(value(record.a), value(record.result), g));
       } else if constexpr (op::is<op::Clipped, O>) {
-        give(record.a, O::pullback(value(record.a), number(record.b),
-                                   number(record.b + std::size_t{1}), g));
+        give(record.a,
+             O::pullback(value(record.a), number(record.b), number(record.b + std::size_t{1}), g));
       } else if constexpr (op::is<op::Binary, O>) {
         pullBinary<O, F>(record, g);
       } else if constexpr (op::is<op::Reduction, O>) {
@@ -356,7 +352,8 @@ private:
     const std::size_t a = record.a, b = record.b;
     const N x = left<F>(record), z = value(record.result);
     N y = right<F>(record);
-    if constexpr (std::same_as<O, op::BinaryMultByConst>) // not differentiated, nor is the slope by y
+    if constexpr (std::same_as<O,
+                               op::BinaryMultByConst>) // not differentiated, nor is the slope by y
       if (!y.isPlain()) y = N(recorded::asConstant(y.node));
     const auto toX = [&] {
       if constexpr (F != Form::numberNode)
@@ -386,9 +383,9 @@ private:
     const auto expanded = expand_(tape_, record);
     const std::size_t after = tape_.records().size();
     if (expanded.size() != count)
-      fail(ErrorKind::badArgument,
-           std::string("gradientsOf: ") + tape_.namesOf(tape_.recordOf(record.result)).function +
-               " of whole views can't be recorded; see block/recorded.hpp");
+      fail(ErrorKind::badArgument, std::string("gradientsOf: ") +
+                                       tape_.namesOf(tape_.recordOf(record.result)).function +
+                                       " of whole views can't be recorded; see block/recorded.hpp");
     nodes_.resize(tape_.size() - oldest_);
     activate(before, after);
     for (std::size_t i = 0; i < count; ++i)
@@ -411,8 +408,9 @@ std::vector<Value<T, O...>> gradientsOf(const Value<T, O...>& root, const Leaves
                                         Kinks kinks = std::floating_point<T> ? Kinks::open
                                                                              : Kinks::decided,
                                         std::size_t since = 0, const Expand& expand = {}) {
-  static_assert(requires(const T& x) { static_cast<bool>(x == x); },
-                "a scalar with lanes takes several branches at once");
+  static_assert(
+      requires(const T& x) { static_cast<bool>(x == x); },
+      "a scalar with lanes takes several branches at once");
   using V = Value<T, O...>;
   for (const V& leaf : leaves) root.checkSameTape(leaf);
   if constexpr (std::floating_point<T>) {
