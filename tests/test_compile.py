@@ -944,6 +944,7 @@ def test_no_folder_above_the_cache_is_one_that_others_can_change(
     monkeypatch.setattr("tempfile.tempdir", str(above))
     with pytest.raises(_native.CompilerError, match="other users can write"):
         bt.compile(rosenbrock, backend="native")([2.0, 3.0])
+    _native._temporary.pop().cleanup()
     # Reached through a link that others could change: what it leads to is used from then on.
     above.chmod(0o755)
     (tmp_path / "link").symlink_to(above / "mine")
