@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Callable, NamedTuple
 import numpy as np
 
 from ._core import Tape, Value, View, _compile, current_tape, load_graph
-from .transforms import _since, _Transforming
+from .transforms import _since, _transforming
 
 __all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
 
@@ -278,7 +278,7 @@ class Compiled:
         if tape.dtype != "float64":
             tape = Tape()
         outer, start = _since(), len(tape)
-        with tape.scope(), _Transforming(tape):
+        with tape.scope(), _transforming(tape):
             leaves = np.empty(len(flat), dtype=object)
             leaves[:] = [Value(x) for x in flat.tolist()]
             for leaf, name in zip(leaves, self._input_names(recordings)):

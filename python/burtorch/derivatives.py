@@ -30,7 +30,7 @@ from .transforms import (
     _shape,
     _since,
     _things,
-    _Transforming,
+    _transforming,
 )
 
 __all__ = ["hessian", "hvp", "jacobian", "jvp"]
@@ -138,7 +138,7 @@ def jvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
     since = _since()
     if since is not None:
         return _nested_jvp(f, x, v, since)
-    with Tape("dual64") as tape, _Transforming(tape):
+    with Tape("dual64") as tape, _transforming(tape):
         values, _ = _dual_leaves(x, v)
         result = f(values)
         if np.ndim(result) == 0:
@@ -157,7 +157,7 @@ def hvp(f: Callable[[Any], Any], x: Any, v: Any) -> tuple[Any, Any]:
     since = _since()
     if since is not None:
         return _nested_hvp(f, x, v, since)
-    with Tape("dual64") as tape, _Transforming(tape):
+    with Tape("dual64") as tape, _transforming(tape):
         values, leaves = _dual_leaves(x, v)
         result = f(values)
         if isinstance(result, np.ndarray) and result.ndim == 0:

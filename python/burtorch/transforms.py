@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from io import BytesIO
-from typing import Any, Callable, NamedTuple
+from typing import Any, Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,28 +27,18 @@ class GradientError(AssertionError):
     """A gradient differs from central differences."""
 
 
-class _Running(NamedTuple):
-    """A transform that is calling its function now: on which tape, and since which node."""
-
-    tape: Tape
-    since: int
+# The transforms that are calling their functions now, outermost first: the tape, and how many nodes are older.
+_running: ContextVar[tuple[tuple[Tape, int], ...]] = ContextVar("_running", default=())
 
 
-_running: ContextVar[tuple[_Running, ...]] = ContextVar("_running", default=())
-
-
-class _Transforming:
-    """Lets transforms that are called inside give Values of this tape."""
-
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
-
-    def __enter__(self) -> None:
-        entry = _Running(self._tape, len(self._tape))
-        self._token = _running.set((*_running.get(), entry))
-
-    def __exit__(self, *_: object) -> None:
-        _running.reset(self._token)
+@contextmanager
+def _transforming(tape: Tape) -> Iterator[None]:
+    """Let transforms that are called inside give Values of this tape."""
+    token = _running.set((*_running.get(), (tape, len(tape))))
+    try:
+        yield
+    finally:
+        _running.reset(token)
 
 
 def _since() -> int | None:
@@ -56,17 +46,20 @@ def _since() -> int | None:
     running = _running.get()
     if running:
         tape = current_tape()
-        for each in running:
-            if each.tape is tape:
-                return each.since
+        for each, since in running:
+            if each is tape:
+                return since
     return None
 
 
 @contextmanager
 def _apart() -> Iterator[None]:
-    """Forget afterwards what is recorded inside, and give older Values back the gradients they had."""
+    """Forget afterwards what is recorded inside, and give older Values back the gradients they had.
+
+    It is what _transforming is, too: a context of its own would cost a microsecond per call.
+    """
     tape = current_tape()
-    with tape.scope(), _Transforming(tape):
+    with tape.scope():
         older = len(tape)
         kept: Any = b""
         if older and tape.dtype in {"bfloat16", "float128"}:  # there tape.grads is rounded
@@ -75,9 +68,11 @@ def _apart() -> Iterator[None]:
             kept = file.getbuffer()
         elif older:
             kept = tape.grads[:older].copy()
+        token = _running.set((*_running.get(), (tape, older)))
         try:
             yield
         finally:
+            _running.reset(token)
             if older:
                 tape.load(kept, what="grads")
 
@@ -272,7 +267,7 @@ def check_grad(
                 moved = base.copy()
                 moved[place] += sign * h
                 end = moved if base.ndim else float(moved)
-                with current_tape().scope(), _Transforming(current_tape()):
+                with current_tape().scope(), _transforming(current_tape()):
                     ends.append(_number(_call(f, [*arguments[:k], end, *arguments[k + 1 :]])[0]))
             expected = (ends[0] - ends[1]) / (2 * h)
             got = float(np.asarray(gradient)[place])
