@@ -359,6 +359,29 @@ def test_a_compiled_gradient_takes_the_branch_of_its_point(name: str, backend: s
         assert row == pytest.approx([1.0, 2.0] @ bt.hessian(f, x), rel=1e-11, abs=1e-13)
 
 
+AT_KINKS: dict[str, tuple[Any, list[float]]] = {
+    "relu": (lambda x: bt.relu(x[0]) * x[1], [0.0, 2.0]),
+    "relu of the smallest": (lambda x: bt.relu(x[0]) * x[1], [5e-324, 2.0]),
+    "abs": (lambda x: bt.abs(x[0]) * x[1], [0.0, 2.0]),
+    "max": (lambda x: bt.max(x[0] * x[1], x[1] * x[1]), [2.0, 2.0]),
+    "min": (lambda x: bt.min(x[0] * x[1], x[1] * x[1]), [2.0, 2.0]),
+    "clamp": (lambda x: bt.clamp(x[0], -1.0, 1.0) * x[1], [1.0, 2.0]),
+    "reduce_max": (lambda x: bt.reduce_max([x[0], x[1], x[0]]) * x[1], [2.0, 2.0]),
+    "hypot": (lambda x: bt.hypot(x[0], x[1]), [0.0, 0.0]),
+    "pow": (lambda x: bt.pow(x[0], x[1]), [0.0, 2.0]),
+    "silu": (lambda x: bt.silu(x[0]) * x[1], [-800.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", AT_KINKS)
+def test_a_compiled_gradient_at_the_kink_itself(name: str) -> None:
+    f, x = AT_KINKS[name]
+    compiled = bt.compile(bt.grad(f), backend="replay")
+    compiled([0.61, 0.53])
+    assert compiled(x).tolist() == bt.grad(f)(x).tolist()
+    assert compiled.jacobian(x).tolist() == bt.jacobian(bt.grad(f), x).tolist()
+
+
 def test_forward_mode_around_reverse_mode_and_back() -> None:
     f = lambda x: bt.exp(x[0]) * x[1] ** 3  # noqa: E731
     x = [0.5, 2.0]
