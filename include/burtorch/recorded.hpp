@@ -73,7 +73,6 @@ template <class V, Kinks kinks> struct Number {
 
   bool isPlain() const { return node.isEmpty(); }
   bool is(double x) const { return isPlain() && number == C(x); }
-  bool isZeroNow() const { return isZero(isPlain() ? number : computed(node.dataCopy())); }
   C now() const { return isPlain() ? number : C(computed(node.dataCopy())); }
   T stored() const { return static_cast<T>(number); }
 };
