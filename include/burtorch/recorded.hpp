@@ -72,7 +72,7 @@ template <class V, Kinks kinks> struct Number {
   explicit Number(const V& v) : node(v) {}
 
   bool isPlain() const { return node.isEmpty(); }
-  bool is(double x) const { return isPlain() && number == C(x); }
+  bool is(double x) const { return isPlain() && isZero(number - C(x)); } // in all its parts
   C now() const { return isPlain() ? number : C(computed(node.dataCopy())); }
   T stored() const { return static_cast<T>(number); }
 };
