@@ -588,7 +588,8 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     it was then. A comparison that depends on the arguments would be, too: it raises BranchError, unless
     dynamic=True, where f is recorded again for each way it goes.
 
-    backend "native" writes C, compiles it with the system's compiler and keeps it in a cache;
+    backend "native" writes C, compiles it with the system's compiler and keeps it in a cache
+    (BURTORCH_CACHE_DIR says where, BURTORCH_CACHE_BYTES how large it may become, by default 256 MiB);
     "replay" walks over the recording. "auto" compiles where that takes about a second: small functions
     of single Values, without operations on views, which have no C text, and without dynamic=True. The
     call that records waits for the compiler; if that fails, a warning says so once.
