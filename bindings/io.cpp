@@ -148,7 +148,12 @@ std::size_t position(py::ssize_t i, std::size_t size) {
 }
 
 void save(AnyTape& any, const py::object& to, py::ssize_t first, std::optional<py::ssize_t> last,
-          const std::string& what, bool durable) {
+          const std::string& what, bool durable, bool inPlace) {
+  if (durable && inPlace)
+    throw py::value_error("durable=True replaces the file, in_place=True writes into it: not both");
+  const auto writing = inPlace   ? bt::Writing::inPlace
+                       : durable ? bt::Writing::durable
+                                 : bt::Writing::atomic;
   visit(any, [&]<class T>(TapeOf<T>& t) {
     demandIdle(t);
     const std::size_t size = t.tape.size(), from = position(first, size);
@@ -156,10 +161,7 @@ void save(AnyTape& any, const py::object& to, py::ssize_t first, std::optional<p
     withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
       if (isPath(to))
         return withFile(to, [&](const Path& path) {
-          run(t, size * sizeof(T), [&] {
-            bt::saveRange<parts>(t.tape, from, end, path,
-                                 durable ? bt::Writing::durable : bt::Writing::inPlace);
-          });
+          run(t, size * sizeof(T), [&] { bt::saveRange<parts>(t.tape, from, end, path, writing); });
         });
       if (!py::hasattr(to, "write")) refuse(to, "a path or a binary file is needed");
       writeTo(to, bt::saveRange<parts>(t.tape, from, end));
@@ -278,10 +280,12 @@ void registerIo(py::module_& module) {
   using TapeClass = py::class_<AnyTape, Ref<AnyTape>>;
   auto tape = py::reinterpret_borrow<TapeClass>(module.attr("Tape"));
   tape.def("save", &save, py::arg("path"), py::arg("first") = 0, py::arg("last") = py::none(),
-           py::arg("what") = "values", py::arg("durable") = false,
+           py::arg("what") = "values", py::arg("durable") = false, py::arg("in_place") = false,
            "Write the values of nodes [first, last) as the bytes of an array, and nothing else; "
-           "what='grads'\nor 'both' (values, then gradients) likewise. durable=True replaces the "
-           "file as a whole and waits\nfor the disk.")
+           "what='grads'\nor 'both' (values, then gradients) likewise. The file is replaced as a "
+           "whole: where that fails, the\nold one stays. durable=True also waits for the disk. "
+           "in_place=True writes into the old file, which is\nfaster; a full disk then destroys "
+           "it.")
       .def("load", &load, py::arg("path"), py::arg("first") = 0, py::arg("what") = "values",
            "Set as many nodes as there are numbers, from first on; return how many.")
       .def("save_graph", &saveGraph, py::arg("path"), py::arg("durable") = true,

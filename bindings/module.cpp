@@ -34,6 +34,7 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   burtorch_python::registerIo(module);
   auto compile = module.def_submodule("_compile", "What burtorch.compile runs.");
   burtorch_python::registerCompile(compile);
+  burtorch_python::registerRecorded(compile);
 #if defined(__VERSION__)
   module.attr("_compiler") = __VERSION__;
 #else

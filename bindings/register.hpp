@@ -19,5 +19,6 @@ void registerLossScale(pybind11::module_& module);
 void registerViz(pybind11::module_& module);
 void registerIo(pybind11::module_& module);
 void registerCompile(pybind11::module_& module);
+void registerRecorded(pybind11::module_& module);
 
 } // namespace burtorch_python

@@ -756,9 +756,61 @@ def test_a_save_that_is_killed_leaves_the_old_or_the_new(tmp_path: Path) -> None
         server.stdout.close()
     assert len(seen) > 1, "no save was ever finished"
     assert len(kept) == 2000
-    # What the killed left behind disturbs nobody.
-    write_tensors(path, {"x": np.zeros(1)})
+    # What the killed left behind disturbs nobody, and goes.
+    save_until(path, {path, graph, range_})
     assert read_tensors(path)[0]["x"].tolist() == [0]
+
+
+def save_until(path: Path, files: set[Path]) -> None:
+    """Save until there are only these files: a folder is looked through now and then, not each time."""
+    end = time.monotonic() + 60
+    while True:
+        write_tensors(path, {"x": np.zeros(1)})
+        if {*path.parent.iterdir()} == files or time.monotonic() > end:
+            assert {*path.parent.iterdir()} == files
+            return
+
+
+@pytest.mark.skipif(os.name != "posix", reason="locks files as POSIX does")
+def test_only_what_nobody_has_locked_is_removed(tmp_path: Path) -> None:
+    import fcntl
+
+    left, held = (tmp_path / f".burtorch.{name}.tmp" for name in ("1.2.3", "4.5.6"))
+    other = tmp_path / ".burtorch.notes"
+    for file in (left, held, other):
+        file.write_bytes(bytes(100))
+    with held.open("r+b") as living:
+        fcntl.flock(living, fcntl.LOCK_EX)
+        save_until(tmp_path / "file", {held, other, tmp_path / "file"})
+    save_until(tmp_path / "file", {other, tmp_path / "file"})
+
+
+def test_a_range_is_replaced_as_a_whole_unless_told_otherwise(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "range"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    old = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    with bt.Tape() as tape:
+        kept = [bt.Value(1.0) for _ in range(2000)]
+        tape.save(path)
+        tape.values[:] = 2.0
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))  # as on a full disk
+            with pytest.raises(OSError, match="File too large"):
+                tape.save(path)
+            assert (np.fromfile(path) == 1.0).sum() == len(kept)
+            assert [file.name for file in tmp_path.iterdir()] == ["range"]
+            with pytest.raises(OSError, match="File too large"):
+                tape.save(path, in_place=True)
+            assert (np.fromfile(path) == 1.0).sum() < len(kept)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, old)
+        inode = path.stat().st_ino
+        tape.save(path, in_place=True)
+        assert path.stat().st_ino == inode
+        with pytest.raises(ValueError, match="not both"):
+            tape.save(path, durable=True, in_place=True)
 
 
 FORKER = """

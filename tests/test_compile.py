@@ -1050,6 +1050,80 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path, monkeypat
     assert _native.cache_folder() != link
 
 
+@needs_compiler
+def test_no_folder_above_the_cache_is_one_that_others_can_change(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
+    above = tmp_path / "above"
+    cache = above / "mine" / "cache"
+    cache.mkdir(parents=True, mode=0o700)
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(cache))
+    for mode, is_used in ((0o755, True), (0o777, False), (0o1777, True), (0o700, True)):
+        above.chmod(mode)
+        assert (_native.cache_folder() == cache.resolve()) is is_used
+    above.chmod(0o777)
+    assert bt.compile(rosenbrock, backend="native")([2.0, 3.0]) == 101.0
+    assert list(cache.iterdir()) == []
+    monkeypatch.setattr(_native, "_temporary", [])
+    monkeypatch.setattr("tempfile.tempdir", str(above))
+    with pytest.raises(_native.CompilerError, match="other users can write"):
+        bt.compile(rosenbrock, backend="native")([2.0, 3.0])
+    _native._temporary.pop().cleanup()
+    # Reached through a link that others could change: what it leads to is used from then on.
+    above.chmod(0o755)
+    (tmp_path / "link").symlink_to(above / "mine")
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(tmp_path / "link" / "cache"))
+    assert _native.cache_folder() == cache.resolve()
+
+
+@needs_compiler
+def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(tmp_path / "cache"))
+    cache = _native.cache_folder()
+
+    def load(k: int) -> set[str]:
+        before = set(cache.iterdir())
+        _native.load(f"double f(void) {{ return {k}; }}")
+        for file in cache.iterdir():  # whatever the system's clock can tell apart
+            os.utime(file, ns=(file.stat().st_atime_ns - 10**9, file.stat().st_mtime_ns))
+        return {file.name for file in set(cache.iterdir()) - before}
+
+    first, second = load(1), load(2)
+    assert load(1) == set()  # used last
+    size = max(file.stat().st_size for file in cache.iterdir())
+    monkeypatch.setenv("BURTORCH_CACHE_BYTES", str(2 * size + size // 2))
+    third = load(3)
+    assert {file.name for file in cache.iterdir()} == first | third
+    assert second
+    monkeypatch.setenv("BURTORCH_CACHE_BYTES", "0")
+    assert {file.name for file in cache.iterdir()} != (fourth := load(4))
+    assert {file.name for file in cache.iterdir()} == fourth  # what is in use stays
+    monkeypatch.setenv("BURTORCH_CACHE_BYTES", "much")
+    with pytest.raises(_native.CompilerError, match="number of bytes, not 'much'"):
+        load(5)
+
+
+@needs_compiler
+def test_folders_of_killed_compilations_go(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(tmp_path / "cache"))
+    cache = _native.cache_folder()
+    left = cache / "making-left"
+    left.mkdir()
+    (left / "f.c").write_text("int x;")
+    with _native._work_folder(cache) as living:
+        assert not left.exists()
+        _native.load("double f(void) { return 1; }")
+        assert living.exists()
+    assert not living.exists()
+    code = "import os, signal; from burtorch import _native\n"
+    code += "from pathlib import Path; import sys\n"
+    code += "with _native._work_folder(Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
+    subprocess.run([sys.executable, "-c", code, str(cache)], check=False)
+    assert len(list(cache.glob("making-*"))) == 1
+    _native.load("double f(void) { return 2; }")
+    assert list(cache.glob("making-*")) == []
+
+
 def test_without_a_compiler_auto_replays_and_says_so_once(monkeypatch: Any) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr(compiled, "_warned", False)

@@ -228,6 +228,50 @@ def test_helpers_read_values_models_and_tapes(tiny_graph: bt.Value) -> None:
         viz.parameter_heatmap(layer, shape=(2, 2))
 
 
+def test_plots_of_layers_made_of_views() -> None:
+    with bt.Tape():
+        model = bt.nn.MLP([2, 3, 1])
+        for k, view in enumerate(model.parameters()):
+            view.grad = float(k)
+        numbers = data_of(viz.gradient_histogram(model))["numbers"]
+        assert numbers == [0.0] * 6 + [1.0] * 3 + [2.0] * 3 + [3.0]
+        assert data_of(viz.gradient_histogram(model.parameters()))["numbers"] == numbers
+        layer = bt.nn.Linear(2, 3)
+        layer.weight.data = np.arange(6.0).reshape(3, 2)
+        layer.bias.data = np.array([10.0, 11.0, 12.0])
+        cells = [[0, 1, 10], [2, 3, 11], [4, 5, 12]]
+        assert data_of(viz.parameter_heatmap(layer))["cells"] == cells
+        assert data_of(viz.parameter_heatmap(layer.weight))["cells"] == [row[:2] for row in cells]
+        assert data_of(viz.parameter_heatmap(layer.bias))["cells"] == [[10, 11, 12]]
+        layer.weight.grad = 5.0
+        shown = data_of(viz.parameter_heatmap(layer, gradients=True))["cells"]
+        assert shown == [[5, 5, 0]] * 3
+        shown = data_of(viz.parameter_heatmap(layer, shape=(1, 9)))["cells"]
+        assert shown == [[0, 1, 2, 3, 4, 5, 10, 11, 12]]
+        assert len(data_of(viz.parameter_heatmap(bt.nn.LayerNorm(4)))["cells"]) == 2
+        with pytest.raises(ValueError, match="do not fit side by side"):
+            viz.parameter_heatmap(model)
+
+
+@needs_graphviz
+def test_views_of_leaves_show_their_numbers() -> None:
+    with bt.Tape():
+        svg = bt.vector([1.5, -2.25, 3.0])._repr_mimebundle_()["image/svg+xml"]
+        assert all(number in svg.replace("&#45;", "-") for number in ("1.5", "-2.25", "3 numbers"))
+        layer = bt.nn.Linear(20, 30)
+        svg = layer.weight._repr_mimebundle_()["image/svg+xml"]
+        assert "30 × 20" in svg.replace("&#215;", "×")
+        assert svg.count("…") + svg.count("&#8230;") == 8 + 10 - 1
+        text = viz.dot(bt.matrix([[1.0, 2.0], [3.0, 4.0]]), title='a "title"')
+        assert 'label="a \\"title\\""' in text
+        assert "grad" not in text
+        computed = bt.vector([1.0, 2.0]) * 2.0
+        assert "digraph burtorch" in viz.dot(computed)
+        assert "*" in viz.dot(computed)
+        with pytest.raises(ValueError, match="fields are"):
+            viz.dot(bt.vector([1.0]), fields=["colour"])
+
+
 def test_mistakes_are_named(tiny_graph: bt.Value) -> None:
     with pytest.raises(TypeError, match="a picture needs a Value or a Tape, not int"):
         viz.dot(3)  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ def wait_for(happens: Callable[[], Any]) -> Any:
 
 
 def row_of(x: float, step: int = 1) -> Row:
-    return Row(step, 1, x, x, x)
+    return Row(step, 1, x, x, x, x)
 
 
 def test_the_examples_in_the_documentation() -> None:
@@ -53,6 +53,18 @@ def test_the_examples_in_the_documentation() -> None:
 
 
 # Merging
+
+
+@pytest.mark.parametrize("mode", ["lines", "terminal"])
+def test_what_is_written_is_the_last_number(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with bt.viz.live(mode=mode, every=1e9) as view:  # all of it is merged
+        for loss in (1.0, 2.0, 4.0):
+            view.update(loss=loss)
+            view._look()
+    written = capsys.readouterr().err
+    assert "step 3" in written
+    assert re.search(r"loss [^a-z]*\b4(\s|\x1b|$)", written)
+    assert "2.333" not in written
 
 
 def test_merged_numbers_keep_mean_and_extremes() -> None:
@@ -437,7 +449,7 @@ def test_lines_longer_than_the_pipe_arrive_whole(
     assert all(list(row) == list(numbers) for row in rows)
     name, x = list(numbers.items())[-1]
     assert sum(row[name][1] for row in rows) == 20
-    assert rows[-1][name] == [20, rows[-1][name][1], x, x, x]
+    assert rows[-1][name] == [20, rows[-1][name][1], x, x, x, x]
 
 
 def test_a_viewer_that_crashes_is_replaced_by_text(

@@ -23,6 +23,8 @@
 //   optim/optim.hpp       optimizers, schedules, whole minimizations
 //   anomaly.hpp           which operation first made a NaN or an infinity
 //   derivatives.hpp       jvp, hvp, Jacobian, Hessian of functions
+//   recorded.hpp          gradients as nodes, to be differentiated again
+//   block/recorded.hpp    the same through blocks
 //   replay.hpp            recorded functions, run again on new inputs
 //   emit.hpp              recorded functions as C
 //   program.hpp           functions recorded while compiling

@@ -295,6 +295,7 @@ class Tape:
         last: int | None = None,
         what: str = "values",
         durable: bool = False,
+        in_place: bool = False,
     ) -> None: ...
     def load(
         self,

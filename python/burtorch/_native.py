@@ -4,7 +4,9 @@
 
 Libraries are kept in a folder that only this user can write to, under the hash of everything that went
 into them. A library is written under another name first and then renamed, so that several processes may
-do this at once. Nothing is loaded that another user could have written.
+do this at once. Nothing is loaded that another user could have written: no folder on the way is one that
+others can change. Of libraries that together have more than BURTORCH_CACHE_BYTES bytes, those that were not
+used for the longest time are removed.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 __all__ = ["CompilerError", "cache_folder", "compiler", "load"]
@@ -65,6 +69,32 @@ def _is_private(status: os.stat_result) -> bool:
     return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
+def _is_group_of_one(group: int) -> bool:
+    """Tell whether a group is this user's own, as many systems give one to each."""
+    import grp
+    import pwd
+
+    try:
+        name, entry = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(group)
+    except KeyError:
+        return False
+    return entry.gr_name == name and set(entry.gr_mem) <= {name}
+
+
+def _is_out_of_reach(folder: Path) -> bool:
+    """Tell whether nobody else could put another folder here: also not by renaming one above it."""
+    for each in (folder, *folder.parents):
+        status = each.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in {os.geteuid(), 0}:
+            return False
+        others = status.st_mode & stat.S_IWOTH or (
+            status.st_mode & stat.S_IWGRP and not _is_group_of_one(status.st_gid)
+        )
+        if others and not status.st_mode & stat.S_ISVTX:  # sticky: others can't touch what is ours
+            return False
+    return True
+
+
 _temporary: list[tempfile.TemporaryDirectory[str]] = []  # at most one, as long as the process lives
 
 
@@ -72,7 +102,10 @@ def _temporary_folder() -> Path:
     """Return a folder of this process, for when the cache can't be trusted or written."""
     if not _temporary:
         _temporary.append(tempfile.TemporaryDirectory(prefix="burtorch-"))
-    return Path(_temporary[0].name)
+    folder = Path(_temporary[0].name).resolve()
+    if not _is_out_of_reach(folder):
+        raise CompilerError(f"other users can write to a folder above {folder}")
+    return folder
 
 
 def cache_folder() -> Path:
@@ -85,11 +118,82 @@ def cache_folder() -> Path:
         folder = (Path(base) if base else Path.home() / ".cache") / "burtorch"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = folder.lstat()
+        usable = not folder.is_symlink() and _is_private(folder.lstat())
+        folder = folder.resolve(strict=True)  # links on the way are followed now and never again
+        usable = usable and _is_out_of_reach(folder) and os.access(folder, os.W_OK)
     except (OSError, RuntimeError):
-        return _temporary_folder()
-    usable = stat.S_ISDIR(status.st_mode) and _is_private(status) and os.access(folder, os.W_OK)
+        usable = False
     return folder if usable else _temporary_folder()
+
+
+# ---- what is removed from the cache: what killed processes left, what is too much --------------------
+
+_MOST_BYTES = 256 << 20
+
+
+def _most_bytes() -> int:
+    """Return how large the cache may become: BURTORCH_CACHE_BYTES, or 256 MiB."""
+    text = os.environ.get("BURTORCH_CACHE_BYTES", "")
+    if not text:
+        return _MOST_BYTES
+    if not text.isdecimal():
+        raise CompilerError(f"BURTORCH_CACHE_BYTES is a number of bytes, not {text!r}")
+    return int(text)
+
+
+def _locked(folder: Path) -> int | None:
+    """Return an open lock on a folder, which closing it gives up; None if somebody else has it."""
+    import fcntl
+
+    try:
+        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(number), os.lstat(folder)):
+            return number
+    except OSError:
+        pass
+    os.close(number)
+    return None
+
+
+@contextlib.contextmanager
+def _work_folder(cache: Path) -> Iterator[Path]:
+    """Make a folder to compile in; it is locked as long as its maker lives, and removed afterwards."""
+    for entry in cache.glob("making-*"):
+        if (lock := _locked(entry)) is not None:  # of a process that was killed
+            shutil.rmtree(entry, ignore_errors=True)
+            os.close(lock)
+    lock = None
+    with contextlib.ExitStack() as stack:
+        while lock is None:  # a folder may be taken for abandoned before it is locked
+            folder = Path(tempfile.mkdtemp(dir=cache, prefix="making-"))
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+            lock = _locked(folder)
+            if lock is None and folder.exists():
+                break  # a file system without locks: nobody can take one
+        if lock is not None:
+            stack.callback(os.close, lock)
+        yield folder
+
+
+def _bound(cache: Path, newest: Path) -> None:
+    """Remove libraries, those not used for the longest time first, until they fit."""
+    libraries = []
+    for entry in cache.glob("*.so"):
+        with contextlib.suppress(OSError):
+            status = entry.lstat()
+            libraries.append((entry == newest, status.st_atime_ns, status.st_size, entry))
+    libraries.sort()
+    total, most = sum(size for _, _, size, _ in libraries), _most_bytes()
+    for is_newest, _, size, entry in libraries:
+        if total <= most or is_newest:
+            return
+        with contextlib.suppress(OSError):
+            entry.unlink()
+            total -= size
 
 
 def _processor() -> str:
@@ -137,14 +241,15 @@ def _run(command: list[str], timeout: float | None) -> tuple[int, str]:
 
 
 def _compile(command: list[str], source: str, library: Path, timeout: float | None) -> None:
-    with tempfile.TemporaryDirectory(dir=library.parent, prefix="making-") as name:
-        text, made = Path(name) / "f.c", Path(name) / "f.so"
+    with _work_folder(library.parent) as folder:
+        text, made = folder / "f.c", folder / "f.so"
         text.write_text(source, encoding="utf-8")
         for flags in (_flags(source) + NATIVE, _flags(source)):  # not every compiler knows "native"
             status, complaint = _run([*command, *flags, "-o", str(made), str(text), "-lm"], timeout)
             if status == 0 and made.exists():
                 made.chmod(0o700)
                 made.replace(library)
+                _bound(library.parent, library)
                 return
     raise CompilerError(f"{command[0]} failed with status {status}: {complaint}")
 
@@ -169,6 +274,8 @@ def _load(command: list[str], source: str, timeout: float | None) -> ctypes.CDLL
             _compile(command, source, library, timeout)
             status = library.lstat()
         if stat.S_ISREG(status.st_mode) and _is_private(status):
+            with contextlib.suppress(OSError):
+                os.utime(library, ns=(time.time_ns(), status.st_mtime_ns))  # used now: see _bound
             try:
                 return ctypes.CDLL(str(library))
             except OSError:  # not a library, or not one of this system

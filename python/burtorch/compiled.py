@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Callable, NamedTuple
 import numpy as np
 
 from ._core import Tape, Value, View, _compile, current_tape, load_graph
+from .transforms import _since, _transforming
 
 __all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
 
@@ -276,7 +277,8 @@ class Compiled:
         tape = current_tape()
         if tape.dtype != "float64":
             tape = Tape()
-        with tape.scope():
+        outer, start = _since(), len(tape)
+        with tape.scope(), _transforming(tape):
             leaves = np.empty(len(flat), dtype=object)
             leaves[:] = [Value(x) for x in flat.tolist()]
             for leaf, name in zip(leaves, self._input_names(recordings)):
@@ -292,6 +294,11 @@ class Compiled:
             roots = np.concatenate(values).tolist() if values else []
             if not roots:
                 raise TypeError("the function returned nothing to compute")
+            if outer is not None and _compile.reaches(roots, outer, start):
+                raise ValueError(
+                    "this compiled function is called inside of another transform and uses Values of "
+                    "that one's function, which it would freeze; compile the outer function instead"
+                )
             function = _compile.Function(tracing, roots)
         return self._keep(recordings, _Recorded(function, output))
 
@@ -583,7 +590,8 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     it was then. A comparison that depends on the arguments would be, too: it raises BranchError, unless
     dynamic=True, where f is recorded again for each way it goes.
 
-    backend "native" writes C, compiles it with the system's compiler and keeps it in a cache;
+    backend "native" writes C, compiles it with the system's compiler and keeps it in a cache
+    (BURTORCH_CACHE_DIR says where, BURTORCH_CACHE_BYTES how large it may become, by default 256 MiB);
     "replay" walks over the recording. "auto" compiles where that takes about a second: small functions
     of single Values, without operations on views, which have no C text, and without dynamic=True. The
     call that records waits for the compiler; if that fails, a warning says so once.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,12 @@ def dot(
     Leaves with an index below parameters_below are drawn as parameters, by default those with a name.
     fields are label, operation, value, gradient, index and derivatives (written at the edges).
     The results of a block (an affine layer, a softmax, …) are one box, and so are the leaves it
-    takes as one operand; expand_blocks draws each of their nodes.
+    takes as one operand; expand_blocks draws each of their nodes. A View of leaves, such as a parameter of
+    a layer, is drawn as a table of its numbers.
     """
     wanted = list(fields)
+    if isinstance(root, View) and _is_of_leaves(root):
+        return _table(root, title, wanted, digits)
     return _viz.dot(
         _last(root),
         title,
@@ -96,6 +100,8 @@ def mimebundle(
     """Return what a notebook shows: text, and a picture if one can be drawn."""
 
     def draw() -> str:
+        if isinstance(root, View) and _is_of_leaves(root):
+            return dot(root)
         shown = _last(root)
         few = bool(_viz.node_count(shown, None, IN_NOTEBOOKS))
         return dot(shown, max_nodes=IN_NOTEBOOKS) if few else ""
@@ -120,6 +126,65 @@ def bundle_of(
     return {kind: data for kind, data in bundle.items() if kind in wanted}
 
 
+FEW_ROWS, FEW_COLUMNS = 10, 8  # of a table; more are left out of the middle
+
+
+def _is_of_leaves(view: View) -> bool:
+    """Tell whether nothing was computed for a View: then there is no graph to draw."""
+    values = view.reshape(view.size)
+    return view.size != 0 and all(values[i].op == "leaf" for i in (0, view.size - 1))
+
+
+def _table(view: View, title: str, fields: list[str], digits: int) -> str:
+    """Return a View of leaves as DOT text: one box with its name, its shape and its numbers."""
+    if unknown := set(fields) - {*FIELDS, "derivatives"}:
+        raise ValueError(f"fields are {', '.join(FIELDS)} or derivatives, not {min(unknown)!r}")
+    kinds = [("value", view.data)] if "value" in fields else []
+    if "gradient" in fields and (grads := view.grad).any():  # where there are none yet: no zeros
+        kinds.append(("grad", grads))
+    rows = []
+    columns = _some(view.shape[-1], FEW_COLUMNS)
+    for kind, numbers in kinds:
+        matrix = numbers.reshape(-1, numbers.shape[-1])
+        for i in _some(len(matrix), FEW_ROWS):
+            head = f'<FONT COLOR="#6b7686">{kind}</FONT>' if i == 0 else ""
+            cells = [
+                "…" if i is None or j is None else f"{matrix[i, j]:.{digits}g}" for j in columns
+            ]
+            rows.append(
+                f'<TR><TD ALIGN="LEFT">{head}</TD>'
+                + "".join(f'<TD ALIGN="RIGHT">{cell}</TD>' for cell in cells)
+                + "</TR>"
+            )
+    name = f"<B>{escape(view.name)}</B> " if view.name and "label" in fields else ""
+    shape = " × ".join(map(str, view.shape)) + ("" if view.ndim == 2 else " numbers")
+    head = f'<TR><TD ALIGN="LEFT" COLSPAN="{len(columns) + 1}">{name}{shape}</TD></TR>'
+    box = f'<TABLE BORDER="0" CELLSPACING="3" CELLPADDING="1">{head}{"".join(rows)}</TABLE>'
+    lines = [
+        "digraph burtorch {",
+        *([f"  label={quoted(title)} labelloc=t"] if title else []),
+        '  graph [bgcolor=transparent fontname="Helvetica,Arial,sans-serif"]',
+        '  node [fontname="Helvetica,Arial,sans-serif" fontsize=11 shape=box style="rounded,filled"'
+        ' fillcolor="#e8f1fc" color="#5b8fd0" fontcolor="#1f2933"]',
+        f"  view [label=<{box}>]",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _some(count: int, few: int) -> list[int | None]:
+    """Return all places, or the first and the last ones around a None."""
+    if count <= few:
+        return list(range(count))
+    return [*range(few - 2), None, count - 1]
+
+
+def quoted(text: str) -> str:
+    """Return a text as a string of the DOT language."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
 def _last(root: Value | View | Tape) -> Value | Tape:
     """Return the root itself, or the newest element of a View: its block is drawn as one box."""
     while isinstance(root, View):
@@ -130,8 +195,8 @@ def _last(root: Value | View | Tape) -> Value | Tape:
 def _drawable(
     root: Value | View | Tape, title: str, limit: int | None, options: dict[str, Any]
 ) -> str:
-    root = _last(root)
     text = dot(root, title, **options)
+    root = _last(root)
     limits = (options.get("depth"), options.get("max_nodes"), options.get("expand_blocks", False))
     count = _viz.node_count(root, *limits)
     if limit is not None and count > limit:

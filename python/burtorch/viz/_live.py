@@ -45,20 +45,21 @@ BLOCKS, ASCII = "▁▂▃▄▅▆▇█", "_.-=+*%#"
 
 
 class Row(NamedTuple):
-    """What became of some consecutive numbers; `step` is that of the last."""
+    """What became of some consecutive numbers; `step` is that of the last, which was `last`."""
 
     step: int
     weight: int
     mean: float
     low: float
     high: float
+    last: float
 
 
 def merge(a: Row, b: Row) -> Row:
     """Join two rows. A mean keeps a NaN, so that one bad number is never averaged away."""
     weight = a.weight + b.weight
     mean = a.mean + (b.mean - a.mean) * (b.weight / weight) if a.mean != b.mean else a.mean
-    return Row(b.step, weight, mean, min(a.low, b.low), max(a.high, b.high))
+    return Row(b.step, weight, mean, min(a.low, b.low), max(a.high, b.high), b.last)
 
 
 class History:
@@ -131,8 +132,9 @@ class _Text:
 
     def _write(self, end: str) -> None:
         step = max((history.rows[-1].step for history in self._histories.values()), default=0)
-        latest = {name: history.rows[-1].mean for name, history in self._histories.items()}
-        parts = [f"step {step}", *(f"{name} {mean:.4g}" for name, mean in latest.items())]
+        # A number that was given, at that step: a mean of several would be none that ever was.
+        latest = {name: history.rows[-1].last for name, history in self._histories.items()}
+        parts = [f"step {step}", *(f"{name} {number:.4g}" for name, number in latest.items())]
         text = "  ".join(parts) + "\n"
         if self._in_place:
             columns = _terminal_columns() - 1
@@ -293,7 +295,7 @@ class Live:
             if isinstance(number, Value):
                 number = number.data
             x = float(number() if callable(number) else number)
-            row = Row(self._step, 1, x, x, x)
+            row = Row(self._step, 1, x, x, x, x)
             earlier = self._merged.get(name)
             self._merged[name] = merge(earlier, row) if earlier else row
 
@@ -422,7 +424,8 @@ def live(
     and one at the end. `mode` chooses among "window", "terminal", "lines" and "off" instead.
 
     Numbers are sent every `every` seconds; those of the steps between are merged into their mean,
-    shown as a line, and their extremes, shown as a band. An update costs about a thousandth of a
+    shown as a line, and their extremes, shown as a band. Written as a number is the last that was
+    looked at, that of the step shown with it. An update costs about a thousandth of a
     step of one millisecond (benchmarks/live.py), and never waits for the viewer.
     """
     if not every > 0:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from ._graph import bundle_of
+from ._graph import bundle_of, quoted
 
 FEW = 40  # parts; more are left out of the middle
 
@@ -25,7 +25,7 @@ def model_dot(model: Any, title: str | None = None) -> str:
     lines = [
         "digraph model {",
         "  rankdir=TB",
-        f"  label={_quoted(repr(model) if title is None else title)} labelloc=t",
+        f"  label={quoted(repr(model) if title is None else title)} labelloc=t",
         '  graph [bgcolor=transparent fontname="Helvetica,Arial,sans-serif" ranksep=0.2]',
         '  node [fontname="Helvetica,Arial,sans-serif" fontsize=11 shape=box'
         ' style="rounded,filled" fillcolor="#e6f5ea" color="#4f9e68"]',
@@ -49,7 +49,3 @@ def _box(part: str, parameters: list[tuple[str, tuple[int, ...]]]) -> str:
     )
     head = f'<TR><TD ALIGN="LEFT" COLSPAN="2"><B>{escape(part)}</B></TD></TR>' if part else ""
     return f'label=<<TABLE BORDER="0" CELLSPACING="1" CELLPADDING="1">{head}{rows}</TABLE>>'
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

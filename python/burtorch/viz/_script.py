@@ -14,7 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Callable
 
-from .._core import Tape, Value, _viz
+import numpy as np
+from numpy.typing import NDArray
+
+from .._core import Tape, Value, View, _viz
 from ._errors import DrawingError, MissingToolError
 
 _windows: list[subprocess.Popen[str]] = []
@@ -151,12 +154,15 @@ def gradient_histogram(
     x_label: str = "gradient",
     y_label: str = "parameters",
 ) -> str:
-    """Show how gradients are distributed: of Values, of a model or a tape, or an array of them."""
+    """Show how gradients are distributed: of Values or Views, of a layer, a model or a tape.
+
+    An array or a sequence of numbers is taken for gradients.
+    """
     if hasattr(parameters, "grads"):
-        numbers = [_number(x) for x in parameters.grads]
-    else:
-        values = parameters.parameters() if hasattr(parameters, "parameters") else parameters
-        numbers = [x.grad if isinstance(x, Value) else _number(x) for x in values]
+        parameters = parameters.grads
+    elif hasattr(parameters, "parameters"):
+        parameters = parameters.parameters()
+    numbers = _numbers_of(parameters, gradients=True)
     return _viz.histogram_script(numbers, title, x_label, y_label, bins, log)
 
 
@@ -171,27 +177,61 @@ def parameter_heatmap(
 ) -> str:
     """Show the parameters of a layer, or their gradients, as a heat map.
 
-    parameters are rows of Values or numbers, or a layer: its neurons are the rows. A flat sequence,
-    or anything else with .parameters(), needs a shape (rows, columns).
+    parameters are rows of Values or numbers, a View, or a layer: its neurons are the rows, weights and
+    then the bias. A flat sequence, or a layer with parameters of shapes that do not fit side by side, needs a
+    shape (rows, columns).
     """
-
-    def read(x: Any) -> float:
-        return x.grad if gradients and isinstance(x, Value) else _number(x)
-
     if shape is not None:
         flat = parameters.parameters() if hasattr(parameters, "parameters") else parameters
-        numbers = [read(x) for x in flat]
+        numbers = _numbers_of(flat, gradients)
         rows, columns = shape
         if rows * columns != len(numbers):
             raise ValueError(f"{len(numbers)} parameters don't fill {rows} rows of {columns}")
         matrix = [numbers[i * columns : (i + 1) * columns] for i in range(rows)]
+    elif isinstance(parameters, View) or hasattr(parameters, "named_parameters"):
+        matrix = _side_by_side(parameters, gradients).tolist()
     else:
         rows_of = getattr(parameters, "neurons", parameters)
         matrix = [
-            [read(x) for x in (row.parameters() if hasattr(row, "parameters") else row)]
+            _numbers_of(row.parameters() if hasattr(row, "parameters") else row, gradients)
             for row in rows_of
         ]
     return heatmap_basic_script(matrix, title=title, x_label=x_label, y_label=y_label)
+
+
+def _side_by_side(layer: Any, gradients: bool) -> NDArray[Any]:
+    """Return a View, or the parameters of a layer, as one matrix: vectors are columns beside a matrix."""
+    views = {"": layer} if isinstance(layer, View) else dict(layer.named_parameters())
+    arrays = {name: np.asarray(v.grad if gradients else v.data) for name, v in views.items()}
+    if all(array.ndim == 1 for array in arrays.values()):
+        columns = [array.reshape(1, -1) for array in arrays.values()]
+        if len({array.size for array in columns}) == 1:
+            return np.concatenate(columns)  # such as a scale and a shift: a row each
+    else:
+        columns = [array.reshape(len(array), -1) for array in arrays.values()]
+    if len({len(array) for array in columns}) != 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(
+            f"these parameters do not fit side by side: {shapes}; choose one of them, or give a shape"
+        )
+    return np.concatenate(columns, axis=1)
+
+
+def _numbers_of(things: Any, gradients: bool) -> list[float]:
+    """Return the numbers, or the gradients, of Values, Views and numbers, one after the other."""
+    if isinstance(things, View):
+        return [float(x) for x in np.ravel(things.grad if gradients else things.data)]
+    if isinstance(things, np.ndarray) and things.dtype != object:
+        return [float(x) for x in things.ravel()]
+    numbers: list[float] = []
+    for thing in things.ravel() if isinstance(things, np.ndarray) else things:
+        if isinstance(thing, View):
+            numbers += _numbers_of(thing, gradients)
+        elif isinstance(thing, Value):
+            numbers.append(thing.grad if gradients else thing.data)
+        else:
+            numbers.append(float(thing))
+    return numbers
 
 
 def _number(x: Any) -> float:

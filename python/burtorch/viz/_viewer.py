@@ -59,7 +59,7 @@ class Numbers:
 
 
 def draw(figure: Any, curves: dict[str, list[Row]], title: str) -> None:
-    """Draw one panel per number: the mean as a line, the extremes as a band around it."""
+    """Draw one panel per number: the mean as a line, the extremes as a band, the last in the corner."""
     figure.clear()
     figure.suptitle(title, parse_math=False)  # a name with a dollar sign is no formula
     panels = figure.subplots(max(1, len(curves)), 1, sharex=True, squeeze=False)[:, 0]
@@ -74,7 +74,7 @@ def draw(figure: Any, curves: dict[str, list[Row]], title: str) -> None:
         if use_logarithm(low + high):
             panel.set_yscale("log")
         panel.set_ylabel(name, parse_math=False)
-        panel.set_title(f"{rows[-1].mean:.4g}", loc="right", fontsize="medium", color=colour)
+        panel.set_title(f"{rows[-1].last:.4g}", loc="right", fontsize="medium", color=colour)
         panel.grid(alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
     panels[-1].set_xlabel("step")
