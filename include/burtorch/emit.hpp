@@ -69,7 +69,7 @@ struct EmitOptions {
   std::size_t lanes = 8; // samples that the batch function computes together; 0 or 1: none
   // False: no loss_guarded; where a gradient has NaN, the caller has to look for it and to compute again.
   bool isGuarded = true;
-  std::size_t longest = 2000; // statements of a function that is not written in parts
+  std::size_t longest = 1500; // statements of a function that is not written in parts
   std::size_t part = 300;     // statements of a part
 };
 

@@ -25,7 +25,7 @@ __all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
 
 # With backend="auto" a C compiler shall take about a second. What it takes grows with the text, and faster
 # with the numbers that come in and go out. With backend="native" there is no limit.
-_MOST_WORK = 1000
+_MOST_WORK = 8000
 _MOST_INPUTS = 150
 _MOST_SECONDS = 20.0
 
