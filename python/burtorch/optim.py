@@ -68,7 +68,7 @@ class _Nodes:
         self._view = view
 
     def read(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self._view.data, self._view.grad
+        return self._view.data.copy(), self._view.grad.copy()
 
     def write(self, values: NDArray[Any], grads: NDArray[Any]) -> None:
         self._view.data, self._view.grad = values, grads
