@@ -485,7 +485,8 @@ PyTypeObject fastType = [] {
 
 struct PyBound {
   PyObject_HEAD vectorcallfunc call;
-  PyObject *function, *x, *out; // kept alive; resize(refcheck=False) may still move an array's numbers
+  PyObject *function, *x,
+      *out; // kept alive; resize(refcheck=False) may still move an array's numbers
   Function* f;
 };
 

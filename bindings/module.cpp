@@ -48,7 +48,8 @@ PyObject* refusePickle(PyObject* self, PyObject*) {
   PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(self)->tp_name);
   return nullptr;
 }
-PyMethodDef refusal{"__reduce_ex__", refusePickle, METH_O, "Objects of this class can't be pickled."};
+PyMethodDef refusal{"__reduce_ex__", refusePickle, METH_O,
+                    "Objects of this class can't be pickled."};
 
 // All classes of a module that pybind11 made, and those of the modules in it.
 void seal(const py::module_& module, PyTypeObject* metaclass) {

@@ -214,8 +214,9 @@ class NoGrad {
 public:
   void enter() {
     if (currentTape().trace != nullptr)
-      raiseGraphError("no_grad() inside of a function that is being recorded would keep its numbers "
-                      "for all inputs; use burtorch.stop_gradient(x), which follows the inputs");
+      raiseGraphError(
+          "no_grad() inside of a function that is being recorded would keep its numbers "
+          "for all inputs; use burtorch.stop_gradient(x), which follows the inputs");
     const auto& entered = enteredNoGrads();
     links_.push_back(linked(true, entered.get()));
     entered.set(links_.back());
@@ -420,11 +421,12 @@ void registerTape(py::module_& module) {
   py::class_<Scope>(module, "Scope", "Forgets at its end what was recorded inside.")
       .def("__enter__", &Scope::enter)
       .def("__exit__", [](Scope& scope, const py::args&) { scope.exit(); });
-  py::class_<NoGrad>(
-      module, "no_grad",
-      "with no_grad(): what is computed inside, on any tape, is a number without a graph: its Values\n"
-      "are leaves, and no gradient passes through them to what they were made of. backward() raises\n"
-      "inside. In a function that is being compiled use stop_gradient(x).")
+  py::class_<NoGrad>(module, "no_grad",
+                     "with no_grad(): what is computed inside, on any tape, is a number without a "
+                     "graph: its Values\n"
+                     "are leaves, and no gradient passes through them to what they were made of. "
+                     "backward() raises\n"
+                     "inside. In a function that is being compiled use stop_gradient(x).")
       .def(py::init<>())
       .def("__enter__", &NoGrad::enter)
       .def("__exit__", [](NoGrad& self, const py::args&) { self.exit(); });
@@ -486,7 +488,8 @@ void registerTape(py::module_& module) {
 
   module.def(
       "current_tape", [] { return Ref<AnyTape>(&currentTape()); },
-      "The tape on which new Values begin: the one that was entered last in this context (a thread, or a\n"
+      "The tape on which new Values begin: the one that was entered last in this context (a "
+      "thread, or a\n"
       "task of asyncio), else this thread's own.");
   module.def(
       "zero_grad", [] { visit(currentTape(), [](auto& t) { demandIdle(t), t.tape.zeroGrad(); }); },

@@ -584,10 +584,10 @@ PyObject* getArgs(PyObject* self, void*) {
     auto next = made.begin();
     pybind11::tuple args(operands.size());
     for (std::size_t i = 0; i < operands.size(); ++i)
-      args[i] = operands[i].index() == 0
-                    ? std::move(*next++)
-                    : pybind11::reinterpret_steal<pybind11::object>(
-                          toPython(std::get<T>(operands[i])));
+      args[i] =
+          operands[i].index() == 0
+              ? std::move(*next++)
+              : pybind11::reinterpret_steal<pybind11::object>(toPython(std::get<T>(operands[i])));
     return args.release().ptr();
   });
 }
@@ -1009,7 +1009,8 @@ PyTypeObject valueType = [] {
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_doc =
       "Value(data, name=None)\n--\n\nA number on the current tape that remembers how it was made."
-      "\n\nComparisons, == and != among them, are of numbers, and so is `x in values` of a list. The\n"
+      "\n\nComparisons, == and != among them, are of numbers, and so is `x in values` of a list. "
+      "The\n"
       "hash is of the identity: sets, and dicts by their keys, tell Values of equal numbers apart.";
   t.tp_richcompare = compareValues;
   t.tp_getset = attributes;

@@ -426,8 +426,7 @@ py::object detached(const py::object& object) {
   const PyView& view = viewOf(object);
   return visitPlain(*view.tape, [&]<class T>(TapeOf<T>& t) -> py::object {
     view.as<T>().check();
-    if (t.trace != nullptr)
-      return binary(bt::Op::eBinaryMultByConst, py::float_(1.0), object);
+    if (t.trace != nullptr) return binary(bt::Op::eBinaryMultByConst, py::float_(1.0), object);
     t.prepare();
     const ViewOf<T> v = view.as<T>();
     return newView(t, ViewOf<T>(t.tape, v.rows(), v.cols(), v.data()), view.dimensions);
@@ -640,7 +639,8 @@ py::object reshape(const PyView& view, const py::args& sizes) {
 py::object arrayOfValues(const py::object& view) {
   const auto& v = viewOf(view);
   const py::tuple shape = py::cast(shapeOf(v));
-  const py::object flat = reshape(v, py::make_tuple(with(v, [](auto&, auto n) { return n.size(); })));
+  const py::object flat =
+      reshape(v, py::make_tuple(with(v, [](auto&, auto n) { return n.size(); })));
   const py::object array = py::module_::import("numpy").attr("empty")(py::len(flat), "O");
   for (std::size_t i = 0; i < py::len(flat); ++i) array[py::int_(i)] = flat[py::int_(i)];
   return array.attr("reshape")(shape);
@@ -820,9 +820,10 @@ void registerView(py::module_& module) {
           "size",
           [](const PyView& view) { return with(view, [](auto&, auto v) { return v.size(); }); })
       .def_property_readonly("tape", [](const PyView& view) { return view.tape; })
-      .def_property("data", &readOnlyCopy<Part::data>, &assign<Part::data>,
-                    "A copy of the numbers as an array that can't be written to. Assign an array of "
-                    "the same shape, or one\nnumber for all, to change them; x.data -= y does that.")
+      .def_property(
+          "data", &readOnlyCopy<Part::data>, &assign<Part::data>,
+          "A copy of the numbers as an array that can't be written to. Assign an array of "
+          "the same shape, or one\nnumber for all, to change them; x.data -= y does that.")
       .def_property("grad", &readOnlyCopy<Part::grad>, &assign<Part::grad>,
                     "Likewise their gradients.")
       .def_property(

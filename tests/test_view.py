@@ -244,13 +244,12 @@ A = np.array([0.3, 0.7, 0.2])
 B = np.array([[0.1, 0.4, 0.9], [0.6, 0.2, 0.5]])
 BIG = np.array([1.0, np.inf, 3.0])
 
+NAMESAKES = (
+    "exp log sqrt tanh sin cos tan arcsin arccos arctan sinh cosh log1p expm1 square absolute "
+)
+NAMESAKES += "negative reciprocal positive sum mean prod var amax amin ravel"
 NUMPY_FUNCTIONS = {
-    **{
-        name: getattr(np, name)
-        for name in ["exp", "log", "sqrt", "tanh", "sin", "cos", "tan", "arcsin", "arccos", "arctan"]
-        + ["sinh", "cosh", "log1p", "expm1", "square", "absolute", "negative", "reciprocal"]
-        + ["sum", "mean", "prod", "var", "amax", "amin", "ravel", "positive"]
-    },
+    **{name: getattr(np, name) for name in NAMESAKES.split()},
     "norm": np.linalg.norm,
     "add": lambda x: np.add(x, A),
     "array + view": lambda x: A + x,

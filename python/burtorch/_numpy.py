@@ -45,7 +45,7 @@ class Numbers(np.ndarray):
     def copy(self, order: Any = "C") -> NDArray[Any]:  # type: ignore[override]
         return np.array(self, order=order)
 
-    def __copy__(self) -> NDArray[Any]:
+    def __copy__(self) -> NDArray[Any]:  # type: ignore[override]
         return np.array(self)
 
     def __deepcopy__(self, memo: Any) -> NDArray[Any]:  # type: ignore[override]
@@ -271,9 +271,7 @@ def _array_ufunc(self: View, ufunc: Any, method: str, /, *inputs: Any, **keyword
 _signature = functools.cache(inspect.signature)
 
 
-def _array_function(
-    self: View, function: Any, types: Any, arguments: Any, keywords: Any, /
-) -> Any:
+def _array_function(self: View, function: Any, types: Any, arguments: Any, keywords: Any, /) -> Any:
     name, ours = f"{function.__module__}.{function.__name__}", _FUNCTIONS.get(function)
     if ours is None:
         return _refuse(name)
