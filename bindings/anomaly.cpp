@@ -13,8 +13,10 @@
 
 #include <burtorch/anomaly.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -39,18 +41,20 @@ template <class T> std::string nodeName(TapeOf<T>& t, std::size_t node) {
   return "node " + std::to_string(node) + (label.empty() ? "" : " ('" + label + "')");
 }
 
-// log(-1.0)
+// log(-1.0). What it needs is copied first: Python's repr may run programs that change the tape.
 template <class T> std::string expression(TapeOf<T>& t, std::size_t record) {
   constexpr std::size_t most = 8;
-  std::string out;
-  std::size_t count = 0;
-  const auto add = [&](const T& operand) {
-    if (++count <= most) out += (count == 1 ? "" : ", ") + text(operand);
-  };
+  const std::string function = snakeCase(t.tape.namesOf(record).function);
+  std::vector<T> operands;
   t.tape.forEachArgument(
-      t.tape.records()[record], [&](std::size_t node) { add(t.tape.values()[node]); }, add);
-  if (count > most) out += ", … " + std::to_string(count) + " operands";
-  return snakeCase(t.tape.namesOf(record).function) + "(" + out + ")";
+      t.tape.records()[record],
+      [&](std::size_t node) { operands.push_back(std::as_const(t.tape).values()[node]); },
+      [&](const T& number) { operands.push_back(number); });
+  std::string out;
+  for (std::size_t i = 0; i < std::min(most, operands.size()); ++i)
+    out += (i == 0 ? "" : ", ") + text(operands[i]);
+  if (operands.size() > most) out += ", … " + std::to_string(operands.size()) + " operands";
+  return function + "(" + out + ")";
 }
 
 // with burtorch.detect_anomaly(): on the tape that is the current one then.
@@ -96,7 +100,9 @@ template <class T> void demandFinite(TapeOf<T>& t) {
   const auto& record = t.tape.records()[found];
   std::size_t node = record.firstResult();
   while (bt::isFinite(t.tape.values()[node])) ++node;
-  raise(expression(t, found) + " made " + text(t.tape.values()[node]) + " at " + nodeName(t, node));
+  const T made = t.tape.values()[node];
+  const std::string where = nodeName(t, node), how = expression(t, found);
+  raise(how + " made " + text(made) + " at " + where);
 }
 
 template <class T> void watchedBackward(TapeOf<T>& t, const typename TapeOf<T>::Value& root) {
@@ -109,9 +115,11 @@ template <class T> void watchedBackward(TapeOf<T>& t, const typename TapeOf<T>::
   t.tape.forEachOperand(record, [&](std::size_t operand) {
     if (!bt::isFinite(grads[operand])) node = operand;
   });
-  raise("backward of " + expression(t, found) + " at " + nodeName(t, record.result) +
-        ", whose gradient is " + text(grads[record.result]) + ", made the gradient " +
-        text(grads[node]) + " of " + nodeName(t, node));
+  const T given = grads[record.result], made = grads[node];
+  const std::string from = nodeName(t, record.result), to = nodeName(t, node);
+  const std::string how = expression(t, found);
+  raise("backward of " + how + " at " + from + ", whose gradient is " + text(given) +
+        ", made the gradient " + text(made) + " of " + to);
 }
 
 #define BURTORCH_DTYPE(name, type)                                                                 \

@@ -40,9 +40,10 @@ namespace py = pybind11;
 
 namespace burtorch_python {
 
-bool Trace::concerns(const AnyTape& any, std::size_t node) const {
-  if (node < from || isDynamic) return node >= from;
+bool Trace::dependOnInputs(const AnyTape& any, std::size_t first, std::size_t count) const {
+  if (count == 0 || first + count <= from) return false;
   const auto& tape = static_cast<const TapeOf<double>&>(any).tape;
+  const std::size_t node = first + count - 1; // the newest of them
   std::vector<bool> varies(node + 1 - from);
   std::fill_n(varies.begin(), std::min(inputs, varies.size()), true);
   for (const auto& record : tape.records()) {
@@ -53,7 +54,8 @@ bool Trace::concerns(const AnyTape& any, std::size_t node) const {
     const std::size_t last = std::min<std::size_t>(record.result, node);
     for (std::size_t i = record.firstResult(); depends && i <= last; ++i) varies[i - from] = true;
   }
-  return varies.back();
+  const auto some = varies.begin() + static_cast<std::ptrdiff_t>(first > from ? first - from : 0);
+  return std::find(some, varies.end(), true) != varies.end();
 }
 
 namespace {
@@ -520,10 +522,9 @@ PyTypeObject fastType = [] {
 
 struct PyBound {
   PyObject_HEAD vectorcallfunc call;
-  PyObject *function, *x, *out; // kept alive; nobody can resize an array that others refer to
+  PyObject *function, *x,
+      *out; // kept alive; resize(refcheck=False) may still move an array's numbers
   Function* f;
-  const double* from;
-  double* to;
 };
 
 PyBound* asBound(PyObject* object) { return reinterpret_cast<PyBound*>(object); }
@@ -535,7 +536,12 @@ PyObject* callBound(PyObject* self, PyObject* const*, std::size_t count, PyObjec
     return nullptr;
   }
   return guarded([&]() -> PyObject* {
-    if (bound->f->valueAndGradient(bound->from, bound->to + 1, bound->to[0])) [[likely]]
+    const double* const from = numbersOf(bound->x, bound->f->inputs(), false);
+    double* const to = numbersOf(bound->out, bound->f->inputs() + 1, true);
+    if (from == nullptr || to == nullptr) [[unlikely]]
+      throw py::value_error("a bound array is not what it was when it was bound: its shape, its "
+                            "dtype or its flags changed; bind again");
+    if (bound->f->valueAndGradient(from, to + 1, to[0])) [[likely]]
       Py_RETURN_NONE;
     PyErr_SetString(PyExc_RuntimeError,
                     "the function branches differently here than where it was bound; bind again");
@@ -565,14 +571,14 @@ PyTypeObject boundType = [] {
 
 py::object bind(const py::object& function, const py::object& x, const py::object& out) {
   auto& f = function.cast<Function&>();
-  const double* const from = numbersOf(x.ptr(), f.inputs(), false);
-  double* const to = numbersOf(out.ptr(), f.inputs() + 1, true);
+  const bool isRead = numbersOf(x.ptr(), f.inputs(), false) != nullptr;
+  const bool isWritten = numbersOf(out.ptr(), f.inputs() + 1, true) != nullptr;
   const std::string n = std::to_string(f.inputs()), more = std::to_string(f.inputs() + 1);
-  if (from == nullptr)
+  if (!isRead)
     throw py::value_error("bind: x is read in place, so it must be a contiguous float64 array of "
                           "shape (" +
                           n + ",)");
-  if (to == nullptr)
+  if (!isWritten)
     throw py::value_error("bind: out receives the value and then the gradient, so it must be a "
                           "contiguous, writable float64 array of shape (" +
                           more + ",)");
@@ -583,8 +589,6 @@ py::object bind(const py::object& function, const py::object& x, const py::objec
   bound->x = py::object(x).release().ptr();
   bound->out = py::object(out).release().ptr();
   bound->f = &f;
-  bound->from = from;
-  bound->to = to;
   return py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(bound));
 }
 

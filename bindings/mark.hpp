@@ -19,6 +19,8 @@ public:
   template <class T> using Position = typename TapeOf<T>::Tape::Mark;
 
   explicit Mark(AnyTape& tape) : tape_(&tape) {
+    demandIdle(tape);
+    tape.settle();
     visit(tape, [&]<class T>(TapeOf<T>& t) { set<T>(t.tape.mark()); });
   }
   template <class T>
@@ -32,8 +34,9 @@ public:
   void rewind(AnyTape& tape) const {
     demandIdle(tape);
     visit(tape, [&]<class T>(TapeOf<T>& t) {
+      const std::size_t before = t.tape.size();
       t.tape.rewind(on(t));
-      t.forgetValuesFrom(t.tape.size());
+      t.forgetValues(t.tape.size(), before);
     });
   }
   // The position, if it is one of this tape.

@@ -12,21 +12,78 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace py = pybind11;
 
 namespace burtorch_python {
 
-// ---- the current tape of a thread -----------------------------------------------------------------
+// ---- the current tape of a context ----------------------------------------------------------------
+//
+// A context (contextvars) holds what was entered in it as a chain, innermost first, of capsules. Links
+// never change: contexts are copied for asyncio's tasks, and what a task enters the others do not see.
 
 namespace {
 
-std::vector<Ref<AnyTape>>& tapeStack() {
-  static thread_local std::vector<Ref<AnyTape>> stack; // the bottom one is made on first use
-  return stack;
+// An object that a context variable refers to, with what was entered around it.
+template <class T> struct Link {
+  T content;
+  py::object outer; // null if there is none
+};
+
+template <class T> py::object linked(T content, py::object outer) {
+  auto link = std::make_unique<Link<T>>(Link<T>{std::move(content), std::move(outer)});
+  py::capsule capsule(link.get(), [](void* p) { delete static_cast<Link<T>*>(p); });
+  link.release();
+  return capsule;
 }
+template <class T> Link<T>& linkIn(const py::object& capsule) {
+  return *py::reinterpret_borrow<py::capsule>(capsule).get_pointer<Link<T>>();
+}
+
+// A variable of contexts; None, as a context can't forget one, and nothing at all are the same.
+class Variable {
+public:
+  explicit Variable(const char* name) : variable_(PyContextVar_New(name, nullptr)) {
+    if (variable_ == nullptr) throw py::error_already_set();
+  }
+  py::object get() const {
+    PyObject* content = nullptr;
+    if (PyContextVar_Get(variable_, nullptr, &content) != 0) throw py::error_already_set();
+    auto object = py::reinterpret_steal<py::object>(content);
+    return object && object.is_none() ? py::object() : object;
+  }
+  void set(const py::object& content) const {
+    PyObject* const token = PyContextVar_Set(variable_, content ? content.ptr() : Py_None);
+    if (token == nullptr) throw py::error_already_set();
+    Py_DECREF(token);
+  }
+
+private:
+  PyObject* variable_; // which lives as long as the module
+};
+
+const Variable& enteredTapes() {
+  static const Variable variable("burtorch.tape");
+  return variable;
+}
+const Variable& enteredNoGrads() {
+  static const Variable variable("burtorch.no_grad");
+  return variable;
+}
+
+// What currentTape() found last on this OS thread. It holds as long as the interpreter's thread is
+// the same and has not switched contexts; enterTape and leaveTape drop it.
+struct Found {
+  std::uint64_t thread, version;
+  AnyTape* tape;
+};
+constinit thread_local Found found{0, 0, nullptr};
 
 template <class F> decltype(auto) withDType(const std::string& name, F&& f) {
 #define BURTORCH_DTYPE(dtype, type)                                                                \
@@ -62,29 +119,139 @@ Ref<AnyTape> makeTape(const std::string& dtype, std::optional<py::ssize_t> capac
 
 } // namespace
 
+namespace {
+
+BURTORCH_COLD AnyTape& findTape(std::uint64_t thread, std::uint64_t version) {
+  static thread_local Ref<AnyTape> own; // made on first use
+  AnyTape* tape = nullptr;
+  if (const py::object entered = enteredTapes().get())
+    tape = linkIn<Ref<AnyTape>>(entered).content.get();
+  else {
+    if (!own) own = makeTape("float64", std::nullopt);
+    tape = own.get();
+  }
+  found = {thread, version, tape};
+  return *tape;
+}
+
+} // namespace
+
 AnyTape& currentTape() {
-  auto& stack = tapeStack();
-  if (stack.empty()) [[unlikely]]
-    stack.push_back(makeTape("float64", std::nullopt));
-  return *stack.back();
+  const PyThreadState* const state = PyThreadState_Get();
+  const Found& f = found;
+  if (f.version == state->context_ver && f.thread == state->id && f.tape != nullptr) [[likely]]
+    return *f.tape;
+  return findTape(state->id, state->context_ver);
 }
 
 void enterTape(AnyTape& tape) {
-  if (tapeStack().empty()) currentTape();
-  tapeStack().emplace_back(&tape);
+  const auto& tapes = enteredTapes();
+  tapes.set(linked(Ref<AnyTape>(&tape), tapes.get()));
+  found.tape = nullptr;
 }
 
+// Usually the innermost; a generator may leave it when others were entered since.
 void leaveTape(AnyTape& tape) {
-  auto& stack = tapeStack();
-  if (stack.size() < 2 || stack.back().get() != &tape)
-    throw std::runtime_error("tapes must be left in the reverse of the order they were entered");
-  stack.pop_back();
+  const auto& tapes = enteredTapes();
+  std::vector<py::object> since;
+  py::object at = tapes.get();
+  while (at && linkIn<Ref<AnyTape>>(at).content.get() != &tape) {
+    since.push_back(at);
+    at = linkIn<Ref<AnyTape>>(at).outer;
+  }
+  if (!at) throw std::runtime_error("this tape was not entered here, or was left already");
+  at = linkIn<Ref<AnyTape>>(at).outer;
+  for (; !since.empty(); since.pop_back())
+    at = linked(linkIn<Ref<AnyTape>>(since.back()).content, at);
+  tapes.set(at);
+  found.tape = nullptr;
+}
+
+// ---- without gradients ----------------------------------------------------------------------------
+
+namespace {
+
+// The tapes there are. A thread that ends leaves its tapes without the interpreter's lock, hence the
+// other one.
+std::mutex allTapesMutex;
+std::vector<AnyTape*>& allTapes() {
+  static auto* const tapes = new std::vector<AnyTape*>; // threads may end after everything else
+  return *tapes;
+}
+int noGrads = 0; // how many contexts are inside
+
+} // namespace
+
+void AnyTape::joinAll() {
+  const std::lock_guard lock(allTapesMutex);
+  allTapes().push_back(this);
+  if (noGrads != 0) threshold_ = 0;
+}
+void AnyTape::leaveAll() {
+  const std::lock_guard lock(allTapesMutex);
+  std::erase(allTapes(), this);
+}
+
+bool AnyTape::isInNoGrad() { return noGrads != 0; }
+
+void AnyTape::enterNoGrad() {
+  const std::lock_guard lock(allTapesMutex);
+  ++noGrads;
+  for (AnyTape* const tape : allTapes()) tape->threshold_ = 0;
+}
+void AnyTape::leaveNoGrad() {
+  const std::lock_guard lock(allTapesMutex);
+  --noGrads;
+  for (AnyTape* const tape : allTapes())
+    if (!tape->busy) tape->settle(); // else the next append does that
+}
+
+namespace {
+
+// with burtorch.no_grad(): its link says whether the end was reached, also to contexts that were
+// copied inside.
+class NoGrad {
+public:
+  void enter() {
+    if (currentTape().trace != nullptr)
+      raiseGraphError(
+          "no_grad() inside of a function that is being recorded would keep its numbers "
+          "for all inputs; use burtorch.stop_gradient(x), which follows the inputs");
+    const auto& entered = enteredNoGrads();
+    links_.push_back(linked(true, entered.get()));
+    entered.set(links_.back());
+    AnyTape::enterNoGrad();
+  }
+  void exit() {
+    if (links_.empty()) throw std::runtime_error("this no_grad() was not entered");
+    linkIn<bool>(links_.back()).content = false;
+    links_.pop_back();
+    AnyTape::leaveNoGrad();
+    enteredNoGrads().set(innermost());
+  }
+  // The innermost link of this context whose end was not reached.
+  static py::object innermost() {
+    py::object at = enteredNoGrads().get();
+    while (at && !linkIn<bool>(at).content) at = linkIn<bool>(at).outer;
+    return at;
+  }
+
+private:
+  std::vector<py::object> links_; // it may be entered inside of itself
+};
+
+} // namespace
+
+bool computesWithoutGradients() {
+  return AnyTape::isInNoGrad() && static_cast<bool>(NoGrad::innermost());
 }
 
 // ---- compaction -----------------------------------------------------------------------------------
 
 template <class T> void TapeOf<T>::collect() {
   if (busy) throw TapeIsBusy();
+  settle();
+  const std::size_t before = tape.size();
   std::vector<Value> handles;
   std::vector<PyValue*> owners;
   handles.reserve(live.size());
@@ -104,7 +271,7 @@ template <class T> void TapeOf<T>::collect() {
     viewOwners.push_back(view);
   }
   tape.collect(handles, viewHandles);
-  forgetValuesFrom(0);
+  forgetValues(0, before);
   for (std::size_t i = 0; i < owners.size(); ++i) {
     owners[i]->set(handles[i]);
     addValue(handles[i].sysGetRawNodeIndex());
@@ -150,6 +317,8 @@ private:
 // tape grows out of it or dies, though it then shows what was, not what is.
 // Where NumPy has no such type (bfloat16, float128) it is a copy in the next larger one it has, which
 // can't be written to.
+// A share of the memory is taken before Python is asked for anything: whatever its collector ends may
+// let the tape grow.
 template <class T> py::array view(std::span<T> column) {
   const auto size = static_cast<py::ssize_t>(column.size());
   if constexpr (std::same_as<T, bt::bfloat16> || isQuad<T>) {
@@ -161,6 +330,15 @@ template <class T> py::array view(std::span<T> column) {
     return copy;
   } else {
     using Number = typename NumberOf<T>::type;
+    struct Share {
+      explicit Share(void* block_) : block(block_) {
+        if (block != nullptr) SharedMemory::retain(block);
+      }
+      ~Share() { SharedMemory::release(block, 0); }
+      Share(const Share&) = delete;
+      Share& operator=(const Share&) = delete;
+      void* block;
+    } share(column.empty() ? nullptr : column.data());
     const py::dtype type = [] {
       if constexpr (std::same_as<T, bt::float16>) return py::dtype("float16");
       else return py::dtype::of<Number>();
@@ -168,8 +346,8 @@ template <class T> py::array view(std::span<T> column) {
     std::vector<py::ssize_t> shape{size};
     if constexpr (numbersIn<T> != 1) shape.push_back(static_cast<py::ssize_t>(numbersIn<T>));
     if (column.empty()) return py::array(type, shape);
-    SharedMemory::retain(column.data());
-    const py::capsule owner(column.data(), [](void* block) { SharedMemory::release(block, 0); });
+    const py::capsule owner(share.block, [](void* block) { SharedMemory::release(block, 0); });
+    share.block = nullptr;
     return py::array(type, shape, column.data(), owner);
   }
 }
@@ -178,6 +356,7 @@ template <class F> auto onTape(const F& f) {
   return [f](AnyTape& any) {
     return visit(any, [&]<class T>(TapeOf<T>& t) {
       demandIdle(t);
+      t.settle();
       return f(t);
     });
   };
@@ -219,10 +398,11 @@ void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
   const auto* const value = reinterpret_cast<PyValue*>(root.ptr());
   visit(*value->tape, [&]<class T>(TapeOf<T>& t) {
     demandIdle(t);
+    const auto v = value->as<T>();
+    demandGradients(t, v);
     demandFinite(t);
     const ScratchInUse inUse(scratch);
     auto &order = scratch.order, &leaves = scratch.leaves, &stack = scratch.stack;
-    const auto v = value->as<T>();
     unlockedIfLong(t, t.tape.records().size(), [&] {
       if constexpr (isOther<T>) Others<T>::backwardWithScratch(v, order, leaves, stack, reuse);
       else if (reuse)
@@ -241,6 +421,15 @@ void registerTape(py::module_& module) {
   py::class_<Scope>(module, "Scope", "Forgets at its end what was recorded inside.")
       .def("__enter__", &Scope::enter)
       .def("__exit__", [](Scope& scope, const py::args&) { scope.exit(); });
+  py::class_<NoGrad>(module, "no_grad",
+                     "with no_grad(): what is computed inside, on any tape, is a number without a "
+                     "graph: its Values\n"
+                     "are leaves, and no gradient passes through them to what they were made of. "
+                     "backward() raises\n"
+                     "inside. In a function that is being compiled use stop_gradient(x).")
+      .def(py::init<>())
+      .def("__enter__", &NoGrad::enter)
+      .def("__exit__", [](NoGrad& self, const py::args&) { self.exit(); });
   py::class_<Scratch>(module, "Scratch", "Lists for backward_with_scratch_storage, allocated once.")
       .def(py::init<py::ssize_t>(), py::arg("capacity"))
       .def_property_readonly(
@@ -299,7 +488,9 @@ void registerTape(py::module_& module) {
 
   module.def(
       "current_tape", [] { return Ref<AnyTape>(&currentTape()); },
-      "The tape on which this thread's new Values begin.");
+      "The tape on which new Values begin: the one that was entered last in this context (a "
+      "thread, or a\n"
+      "task of asyncio), else this thread's own.");
   module.def(
       "zero_grad", [] { visit(currentTape(), [](auto& t) { demandIdle(t), t.tape.zeroGrad(); }); },
       "Set all gradients on the current tape to 0.");

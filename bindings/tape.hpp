@@ -9,6 +9,9 @@
 // next threshold is twice what was left, so that the work per append stays constant. While a long call
 // runs without the interpreter's lock the threshold is 0: whoever else touches the tape gets to the
 // same slow path and is told.
+//
+// Inside of no_grad() the threshold is 0, too. The slow path then forgets the operation that was
+// recorded before, whose result becomes a leaf: recording itself knows nothing of all this.
 #pragma once
 
 #include "lock.hpp"
@@ -53,8 +56,12 @@ struct Trace {
   bool isDynamic;           // else a comparison is an error
   std::vector<Branch> branches{};
 
-  // Whether a node depends on the inputs; where that is no error, whether it may.
-  bool concerns(const AnyTape& tape, std::size_t node) const;
+  // Whether one of these nodes depends on the inputs.
+  bool dependOnInputs(const AnyTape& tape, std::size_t first, std::size_t count) const;
+  // Whether a comparison of a node is to be noted or refused.
+  bool concerns(const AnyTape& tape, std::size_t node) const {
+    return node >= from && (isDynamic || dependOnInputs(tape, node, 1));
+  }
 };
 
 class AnyTape {
@@ -65,26 +72,42 @@ public:
   AnyTape& operator=(const AnyTape&) = delete;
 
   // All live Values together count as one reference.
-  void retain() { ++references_; }
-  void release() {
-    if (--references_ == 0) delete this;
+  void retain() {
+    if (++references_ == 1) joinAll();
   }
+  void release() {
+    if (--references_ != 0) return;
+    leaveAll();
+    delete this;
+  }
+
+  // From now on every append on every tape takes the slow path, until no no_grad() is left.
+  static void enterNoGrad();
+  static void leaveNoGrad();
 
   const DType dtype;
   std::vector<PyValue*> live; // unordered; each Value knows its place
   std::vector<PyView*> views; // likewise
-  std::vector<std::uint32_t>
-      valuesOfNode;                  // how many live Values, and views that end there, name each
+  // How many live Values, and views that end there, name each node. It is as long as the tape has
+  // room; beyond the tape's size all are 0.
+  std::vector<std::uint32_t> valuesOfNode;
   std::vector<std::uint32_t> seenAt; // a guess where in `live` a node's Value is; see valueOf
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
   Trace* trace = nullptr;
   std::optional<std::size_t> watchedFrom; // records that detect_anomaly() has not looked at yet
 
+  // The results of operations inside of no_grad() become leaves, if that has not happened yet.
+  virtual void settle() = 0;
+
+  static bool isInNoGrad(); // anyone
+
 protected:
   std::size_t threshold_ = 0; // the size from which an append takes the slow path
 
 private:
+  void joinAll(); // the tapes there are
+  void leaveAll();
   std::atomic<long> references_ = 0; // a thread that ends leaves its tapes without the lock
 };
 
@@ -113,6 +136,9 @@ private:
   T* tape_ = nullptr;
 };
 
+// Whether this context is inside of no_grad().
+bool computesWithoutGradients();
+
 class TapeIsBusy : public std::runtime_error {
 public:
   explicit TapeIsBusy(const char* what = "this tape is in use by a long call of another thread")
@@ -126,7 +152,7 @@ public:
   using Value = bt::Value<T, SharedMemory>;
 
   explicit TapeOf(DType type, std::size_t capacity) : AnyTape(type), tape(bt::reserve(capacity)) {
-    threshold_ = smallest;
+    threshold_ = room_;
   }
 
   // To be called before every append, and before the operands' handles are read: they may move.
@@ -153,29 +179,35 @@ public:
     if (--valuesOfNode[node] == 0 && node + tape.newest() >= tape.size() && marks == 0 && !busy)
       dropUnnamed();
   }
-  // Nodes were rewound: their Values, if any, are stale and count no more.
-  void forgetValuesFrom(std::size_t node) {
+  // Nodes [first, end) were rewound, and no newer ones stay: their Values, if any, are stale and
+  // count no more.
+  void forgetValues(std::size_t first, std::size_t end) {
     if (watchedFrom) watchedFrom = std::min(*watchedFrom, tape.records().size());
-    if (node < valuesOfNode.size())
-      std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(node), valuesOfNode.end(), 0);
+    end = std::min(end, valuesOfNode.size());
+    if (first < end)
+      std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(first),
+                valuesOfNode.begin() + static_cast<std::ptrdiff_t>(end), 0);
+  }
+
+  void settle() override {
+    if (!std::exchange(isForgetting_, false)) return;
+    tape.forgetOperations(from_);
+    if (watchedFrom) watchedFrom = std::min(*watchedFrom, tape.records().size());
   }
 
   // While one exists, the tape is in a long call that has given up the interpreter's lock.
   class Busy {
   public:
-    explicit Busy(TapeOf& owner) : owner_(owner), threshold_(std::exchange(owner.threshold_, 0)) {
+    explicit Busy(TapeOf& owner) : owner_(owner) {
+      owner_.threshold_ = 0; // the first append afterwards sets it anew
       owner_.busy = true;
     }
-    ~Busy() {
-      owner_.busy = false;
-      owner_.threshold_ = threshold_;
-    }
+    ~Busy() { owner_.busy = false; }
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
 
   private:
     TapeOf& owner_;
-    std::size_t threshold_;
   };
 
   Tape tape;
@@ -197,9 +229,21 @@ private:
 
   BURTORCH_COLD void makeRoom() {
     if (busy) throw TapeIsBusy();
-    if (marks == 0) collect();
-    threshold_ = std::max(smallest, 2 * tape.size());
+    settle();
+    if (tape.size() >= room_) {
+      if (marks == 0) collect();
+      room_ = std::max(smallest, 2 * tape.size());
+    }
+    threshold_ = room_;
+    if (!isInNoGrad()) return;
+    threshold_ = 0;
+    from_ = tape.used();
+    isForgetting_ = trace == nullptr && computesWithoutGradients();
   }
+
+  std::size_t room_ = smallest; // the size from which the tape compacts itself
+  bool isForgetting_ = false;   // what is recorded since from_ was computed inside of no_grad()
+  bt::Extent from_;
 };
 
 // Calls f(TapeOf<T>&) for the tape's dtype.
@@ -221,7 +265,8 @@ template <class F> decltype(auto) visitPlain(AnyTape& any, F&& f) {
   throw std::invalid_argument("views and pictures need a tape of dtype float64 or float32");
 }
 
-// The tape on which this thread's new Values begin.
+// The tape on which new Values begin: the one entered last in this context (contextvars), else this
+// thread's own.
 AnyTape& currentTape();
 void enterTape(AnyTape& tape);
 void leaveTape(AnyTape& tape);

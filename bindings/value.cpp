@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace burtorch_python {
@@ -27,6 +29,7 @@ PyObject* errorBase = nullptr;    // burtorch.Error
 PyObject* staleError = nullptr;   // burtorch.StaleHandleError
 PyObject* tapesError = nullptr;   // burtorch.TapeMismatchError
 PyObject* roomError = nullptr;    // burtorch.CapacityError
+PyObject* graphError = nullptr;   // burtorch.GraphError
 PyObject* branchError = nullptr;  // burtorch.BranchError
 PyObject* numpyNumbers = nullptr; // numpy.floating, numpy.integer, numpy.bool_
 PyObject* numpyTime = nullptr;    // numpy.timedelta64, which NumPy counts among the integers
@@ -59,6 +62,16 @@ PyObject* typeError(const char* format, PyObject* object) {
 PyObject* differentTapes() {
   PyErr_SetString(tapesError, "the operands live on two different tapes");
   return nullptr;
+}
+
+void raiseGraphError(const std::string& what) {
+  PyErr_SetString(graphError, what.c_str());
+  throw pybind11::error_already_set();
+}
+
+std::string wouldCut(const std::string& what) {
+  return what + " would cut the graph silently; use .data for the numbers, or burtorch's function "
+                "of that name";
 }
 
 bool checkCount(Py_ssize_t got, Py_ssize_t want) {
@@ -116,6 +129,8 @@ bool compare(double left, double right, int operation) {
     return left > right;
   case Py_GE:
     return left >= right;
+  case Py_EQ:
+    return left == right;
   default:
     return left != right;
   }
@@ -222,7 +237,8 @@ PyObject* create(PyTypeObject*, PyObject* args, PyObject* keywords) {
                                    &name))
     return nullptr;
   return guarded([&]() -> PyObject* {
-    PyObject* const value = visit(currentTape(), [&]<class T>(TapeOf<T>& t) -> PyObject* {
+    const Ref<AnyTape> tape(&currentTape()); // reading an array may run a program that leaves it
+    PyObject* const value = visit(*tape, [&]<class T>(TapeOf<T>& t) -> PyObject* {
       T number;
       if (!fromPython(data, "Value() takes", number)) return nullptr;
       t.prepare();
@@ -367,10 +383,9 @@ template <class T> double number(const typename TapeOf<T>::Value& v) {
 }
 
 PyObject* refuseFloat(PyObject*) {
-  PyErr_SetString(PyExc_TypeError,
-                  "float() of a Value, and so the functions of math, would cut the graph "
-                  "silently; use .data for the number, or burtorch's function of that name");
-  return nullptr;
+  return guarded([]() -> PyObject* {
+    raiseGraphError(wouldCut("float() of a Value, and so the functions of math,"));
+  });
 }
 
 // A Value or a number in a comparison.
@@ -392,8 +407,8 @@ Compared readValue(PyObject* value) {
   });
 }
 
-// Says where the Python program is.
-void refuseBranch() {
+// Where the Python program is.
+std::string placeInProgram() {
   std::string where = "somewhere";
   if (PyFrameObject* const frame = PyEval_GetFrame(); frame != nullptr) {
     PyCodeObject* const code = PyFrame_GetCode(frame);
@@ -402,13 +417,29 @@ void refuseBranch() {
     PyErr_Clear();
     Py_DECREF(code);
   }
+  return where;
+}
+
+void refuseBranch() {
   PyErr_Format(
       branchError,
       "%s compares a Value that depends on the inputs: a function is recorded once, so the "
       "outcome would hold for all inputs. Use burtorch's min, max, abs, relu or clamp, or "
       "compile(f, dynamic=True), which records again for each way it can go",
-      where.c_str());
+      placeInProgram().c_str());
 }
+
+} // namespace
+
+void refuseIfTraced(const AnyTape& tape, std::size_t first, std::size_t count, const char* what) {
+  if (tape.trace == nullptr || !tape.trace->dependOnInputs(tape, first, count)) return;
+  raiseGraphError(placeInProgram() + " " + what +
+                  " that depends on the inputs: a function is recorded once, so what it was then "
+                  "would hold for all inputs. Use the Value itself, or burtorch.stop_gradient(x), "
+                  "which is its number at every call, without a gradient");
+}
+
+namespace {
 
 // The outcome of a comparison, noted or refused where a function is being recorded.
 PyObject* compared(const Compared& left, const Compared& right, int operation) {
@@ -431,9 +462,9 @@ int isNonZero(PyObject* x) {
   return answer == Py_True;
 }
 
-// Orders by value; == and != stay with identity, like the hash.
+// By value. The hash is of the identity all the same: two Values never have the same one, so sets and
+// dicts tell them apart without comparing.
 PyObject* compareValues(PyObject* x, PyObject* y, int operation) {
-  if (operation == Py_EQ || operation == Py_NE) Py_RETURN_NOTIMPLEMENTED;
   return guarded([&]() -> PyObject* {
     Compared right;
     if (isValue(y)) right = readValue(y);
@@ -455,11 +486,25 @@ template <class F> PyObject* withValue(PyObject* self, const F& f) {
   });
 }
 
+// `what` is done with a Value's number, which a function that is being recorded would keep.
+template <class T> void refuseIfTraced(TapeOf<T>& t, const auto& v, const char* what) {
+  if (t.trace == nullptr) [[likely]]
+    return;
+  v.check();
+  refuseIfTraced(static_cast<AnyTape&>(t), v.sysGetRawNodeIndex(), 1, what);
+}
+
 PyObject* getData(PyObject* self, void*) {
-  return withValue(self, [](auto&, const auto& v) { return toPython(v.dataCopy()); });
+  return withValue(self, [](auto& t, const auto& v) {
+    refuseIfTraced(t, v, "reads .data of a Value");
+    return toPython(v.dataCopy());
+  });
 }
 PyObject* getGrad(PyObject* self, void*) {
-  return withValue(self, [](auto&, const auto& v) { return toPython(v.gradCopy()); });
+  return withValue(self, [](auto& t, const auto& v) {
+    if (t.busy) throw TapeIsBusy(); // which may be writing gradients
+    return toPython(v.gradCopy());
+  });
 }
 
 template <bool isGrad> int setNumber(PyObject* self, PyObject* value, void*) {
@@ -468,10 +513,11 @@ template <bool isGrad> int setNumber(PyObject* self, PyObject* value, void*) {
                     "a Value always has data and grad; they can't be deleted");
     return -1;
   }
-  PyObject* const done = withValue(self, [&]<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
+  PyObject* const done = withValue(self, [&]<class T>(TapeOf<T>& t, const auto&) -> PyObject* {
     T x;
     if (!fromPython(value, isGrad ? "grad is" : "data is", x)) return nullptr;
     if (t.busy) throw TapeIsBusy();
+    const auto v = asValue(self)->template as<T>(); // reading an array may have moved it
     if constexpr (isGrad) v.setGrad(x);
     else v.setData(x);
     return Py_None;
@@ -516,20 +562,33 @@ template <class T> PyObject* valueOf(TapeOf<T>& t, std::size_t node) {
   return newValue(t, TapeOf<T>::Value::at(t.tape, node)); // only a View names it
 }
 
-// The operands in order: Values, and floats for plain numbers.
+// The operands in order: Values, and floats for plain numbers. They are all made before the tuple is
+// allocated, when the collector may run a program that rewinds the tape.
 PyObject* getArgs(PyObject* self, void*) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
     v.check();
     const std::size_t r = t.tape.recordOf(v.sysGetRawNodeIndex());
     if (r == t.tape.records().size()) return PyTuple_New(0);
-    pybind11::list args;
-    const auto add = [&](PyObject* made) {
-      args.append(pybind11::reinterpret_steal<pybind11::object>(made));
-    };
+    std::vector<std::variant<std::size_t, T>> operands;
     t.tape.forEachArgument(
-        t.tape.records()[r], [&](std::size_t node) { add(valueOf(t, node)); },
-        [&](const T& number) { add(toPython(number)); });
-    return pybind11::tuple(args).release().ptr();
+        t.tape.records()[r], [&](std::size_t node) { operands.emplace_back(node); },
+        [&](const T& number) { operands.emplace_back(number); });
+    std::vector<pybind11::object> made;
+    made.reserve(operands.size());
+    const auto add = [&](PyObject* object) {
+      if (object == nullptr) throw pybind11::error_already_set();
+      made.push_back(pybind11::reinterpret_steal<pybind11::object>(object));
+    };
+    for (const auto& operand : operands)
+      if (const auto* const node = std::get_if<std::size_t>(&operand)) add(valueOf(t, *node));
+    auto next = made.begin();
+    pybind11::tuple args(operands.size());
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      args[i] =
+          operands[i].index() == 0
+              ? std::move(*next++)
+              : pybind11::reinterpret_steal<pybind11::object>(toPython(std::get<T>(operands[i])));
+    return args.release().ptr();
   });
 }
 
@@ -583,9 +642,10 @@ PyObject* getTape(PyObject* self, void*) {
 }
 
 PyObject* represent(PyObject* self) {
-  return withValue(self, [](auto&, const auto& v) -> PyObject* {
-    PyObject* const data = toPython(v.dataCopy());
-    PyObject* const grad = toPython(v.gradCopy());
+  return withValue(self, [](auto& t, const auto& v) -> PyObject* {
+    const auto number = v.dataCopy(), slope = t.busy ? decltype(number){} : v.gradCopy();
+    PyObject* const data = toPython(number);
+    PyObject* const grad = t.busy ? PyUnicode_FromString("in use") : toPython(slope);
     PyObject* const text =
         data && grad ? PyUnicode_FromFormat("Value(data=%R, grad=%R)", data, grad) : nullptr;
     Py_XDECREF(data);
@@ -607,6 +667,7 @@ PyObject* safeRepresent(PyObject* self) {
 PyObject* backwardOf(PyObject* self, PyObject*) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
     if (t.busy) throw TapeIsBusy();
+    demandGradients(t, v);
     if (t.watchedFrom) [[unlikely]] {
       watchedBackward(t, v);
       Py_RETURN_NONE;
@@ -634,6 +695,8 @@ PyObject* copySelf(PyObject* self, PyObject*) { return positive(self); }
 
 PyObject* leafLike(PyObject* self) {
   return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
+    if (t.busy) throw TapeIsBusy();
+    refuseIfTraced(t, v, "copies a Value");
     const T data = v.dataCopy(), grad = v.gradCopy();
     const std::string label = v.label();
     t.prepare();
@@ -644,6 +707,20 @@ PyObject* leafLike(PyObject* self) {
   });
 }
 PyObject* deepCopy(PyObject* self, PyObject*) { return leafLike(self); }
+
+// Its number without a gradient: a leaf. In a function that is being recorded, the number at each of
+// its calls: 1·x as mul_by_constant has it, which is not differentiated by x.
+PyObject* detached(PyObject* self, PyObject*) {
+  return withValue(self, [&]<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
+    v.check();
+    if (t.trace != nullptr && v.sysGetRawNodeIndex() >= t.trace->from)
+      return append<bt::op::BinaryMultByConst, NumberAndValue>(t, Number{nullptr, 1.0}, self);
+    T number = v.dataCopy();
+    if constexpr (requires { number.tangent; }) number = T(number.value);
+    t.prepare();
+    return newValue(t, typename TapeOf<T>::Value(t.tape, number));
+  });
+}
 
 // Pickles as a leaf: the graph stays behind (tapes are saved as a whole).
 PyObject* reduceForPickle(PyObject* self, PyObject*) {
@@ -666,7 +743,9 @@ PyObject* restoreFromPickle(PyObject* self, PyObject* grad) {
 PyObject* formatValue(PyObject* self, PyObject* specification) {
   if (PyUnicode_Check(specification) && PyUnicode_GET_LENGTH(specification) == 0)
     return safeRepresent(self);
-  PyObject* const data = getData(self, nullptr);
+  // Also of one that a function being recorded depends on: text is for people.
+  PyObject* const data =
+      withValue(self, [](auto&, const auto& v) { return toPython(v.dataCopy()); });
   if (data == nullptr) return nullptr;
   PyObject* const text = PyObject_Format(data, specification);
   Py_DECREF(data);
@@ -700,6 +779,17 @@ template <class O> PyObject* mapAny(PyObject* module, PyObject* const* x, Py_ssi
   if (count == 2) view = mapView(bt::op::Entry<O>::code, x[0], x[1]);
   if (view != nullptr || PyErr_Occurred()) return view;
   return mapArray(module, bt::op::Entry<O>::name, x, count);
+}
+
+PyObject* stopGradient(PyObject* module, PyObject* x) {
+  if (isValue(x)) return detached(x, nullptr);
+  double plain = 0;
+  if (asNumber(x, plain)) return PyFloat_FromDouble(plain);
+  if (PyErr_Occurred()) return nullptr;
+  PyObject* stopped = detachView(x);
+  if (stopped == nullptr && !PyErr_Occurred()) stopped = mapArray(module, "stopGradient", &x, 1);
+  if (stopped != nullptr || PyErr_Occurred()) return stopped;
+  return typeError("expected a Value, a View or a number, not %.100s", x);
 }
 
 // burtorch.exp(x) and the like: of a Value, or of a plain number, which gives a plain number.
@@ -794,6 +884,8 @@ std::vector<PyMethodDef>& methods() {
     std::vector<PyMethodDef> m{
         {"backward", backwardOf, METH_NOARGS,
          "Compute the gradients of this Value by everything it was made from."},
+        {"detach", detached, METH_NOARGS,
+         "detach($self, /)\n--\n\nThe same number without a gradient; burtorch.stop_gradient."},
         {"__copy__", copySelf, METH_NOARGS, nullptr},
         {"__deepcopy__", deepCopy, METH_O, nullptr},
         {"__reduce__", reduceForPickle, METH_NOARGS, nullptr},
@@ -829,6 +921,10 @@ std::vector<PyMethodDef>& functions() {
     std::vector<PyMethodDef> f{
         {"logarithm", unaryFunction<bt::op::Log>, METH_O,
          help("logarithm", "(x, /)", "ln x; the same as log.")},
+        {"stop_gradient", stopGradient, METH_O,
+         "stop_gradient(x, /)\n--\n\nThe same numbers without a gradient, of a Value, a View, an "
+         "array of Values or a number:\nleaves. In a compiled function they follow its inputs at "
+         "every call."},
     };
 #define BURTORCH_FUNCTION(Name, function)                                                          \
   f.push_back({keep(snakeCase(#function)), unaryFunction<bt::op::Name>, METH_O,                    \
@@ -912,7 +1008,10 @@ PyTypeObject valueType = [] {
   t.tp_as_number = &numberSlots;
   t.tp_flags = Py_TPFLAGS_DEFAULT;
   t.tp_doc =
-      "Value(data, name=None)\n--\n\nA number on the current tape that remembers how it was made.";
+      "Value(data, name=None)\n--\n\nA number on the current tape that remembers how it was made."
+      "\n\nComparisons, == and != among them, are of numbers, and so is `x in values` of a list. "
+      "The\n"
+      "hash is of the identity: sets, and dicts by their keys, tell Values of equal numbers apart.";
   t.tp_richcompare = compareValues;
   t.tp_getset = attributes;
   t.tp_new = create;
@@ -935,10 +1034,12 @@ void addValue(PyObject* module) {
       newException(module, "TapeMismatchError", "Operands live on two tapes.", tapes.ptr());
   const py::tuple room = py::make_tuple(py::handle(errorBase), py::handle(PyExc_MemoryError));
   roomError = newException(module, "CapacityError", "A tape can't hold more.", room.ptr());
-  const py::tuple branch = py::make_tuple(py::handle(errorBase), py::handle(PyExc_TypeError));
+  const py::tuple graph = py::make_tuple(py::handle(errorBase), py::handle(PyExc_TypeError));
+  graphError = newException(module, "GraphError",
+                            "A number was asked for that would be without its graph.", graph.ptr());
   branchError =
       newException(module, "BranchError",
-                   "A compiled function compares Values that depend on its inputs.", branch.ptr());
+                   "A compiled function compares Values that depend on its inputs.", graphError);
   valueType.tp_methods = methods().data();
   valueType.tp_hash = PyBaseObject_Type.tp_hash;
   if (PyType_Ready(&valueType) != 0) throw py::error_already_set();

@@ -73,13 +73,32 @@ template <class F> PyObject* guarded(F&& f) noexcept {
 // Errors are set, and nullptr returned for the caller to return.
 PyObject* typeError(const char* format, PyObject* object); // its type's name fills in the format
 PyObject* differentTapes();
+[[noreturn]] void raiseGraphError(const std::string& what); // burtorch.GraphError
+
+// "… would cut the graph silently": what a function that knows only numbers does to Values.
+std::string wouldCut(const std::string& what);
+
+// Throws GraphError where a function is being recorded and one of these nodes depends on its inputs:
+// `what`, "reads .data of a Value" for example, would hold for all of them.
+void refuseIfTraced(const AnyTape& tape, std::size_t first, std::size_t count, const char* what);
+
+// Throws GraphError where a backward from the root can't give the gradient that is meant.
+template <class T> void demandGradients(TapeOf<T>& t, const typename TapeOf<T>::Value& root) {
+  if (AnyTape::isInNoGrad() && computesWithoutGradients()) [[unlikely]]
+    raiseGraphError("backward() inside of no_grad(), where nothing has a gradient");
+  t.settle();
+  if (t.trace != nullptr) [[unlikely]] {
+    root.check();
+    refuseIfTraced(t, root.sysGetRawNodeIndex(), 1, "goes backward from a Value");
+  }
+}
 bool checkCount(Py_ssize_t got, Py_ssize_t want); // of arguments
 
 // A plain number, as Python programs have them: float, int, bool, NumPy scalar. False without an
 // error set: something else. False with an error set: a number that does not fit.
 bool asNumber(PyObject* object, double& number);
 
-// left < right and the like: operation is Py_LT, Py_LE, Py_GT, Py_GE or Py_NE.
+// left < right and the like: operation is Py_LT, Py_LE, Py_GT, Py_GE, Py_EQ or Py_NE.
 bool compare(double left, double right, int operation);
 
 // The name in Python of a C++ function of the table.

@@ -121,31 +121,57 @@ struct Integers {
   Array<std::int64_t> array;
 };
 
-template <class T> py::array copyOf(const PyView& view, std::span<const T> numbers) {
-  py::array_t<T> array(shapeOf(view));
-  std::copy(numbers.begin(), numbers.end(), array.mutable_data());
+enum class Part { data, grad };
+
+// A copy of the numbers in an array of this type. The array is made first: what Python does meanwhile
+// may move the nodes.
+template <Part part> py::array copyOf(const PyView& view, PyTypeObject* type) {
+  using Api = py::detail::npy_api;
+  return visitPlain(*view.tape, [&]<class T>(TapeOf<T>& t) {
+    const Shape shape = shapeOf(view);
+    auto array = py::reinterpret_steal<py::array>(Api::get().PyArray_NewFromDescr_(
+        type, py::dtype::of<T>().release().ptr(), static_cast<int>(shape.size()),
+        reinterpret_cast<const Py_intptr_t*>(shape.data()), nullptr, nullptr, 0, nullptr));
+    if (!array) throw py::error_already_set();
+    if (part == Part::grad) demandIdle(t); // a sweep may be writing them
+    const ViewOf<T> v = view.as<T>();
+    const std::span<const T> numbers = part == Part::data ? v.data() : v.gradCopy();
+    if (numbers.size() != static_cast<std::size_t>(array.size()))
+      throw std::runtime_error("a View changed while it was read");
+    std::copy(numbers.begin(), numbers.end(), static_cast<T*>(array.mutable_data()));
+    return py::array(std::move(array));
+  });
+}
+py::array plainCopy(const PyView& view) {
+  return copyOf<Part::data>(view, py::detail::npy_api::get().PyArray_Type_);
+}
+
+// .data and .grad: a copy that can't be written to, because that would be lost.
+template <Part part> py::array readOnlyCopy(const PyView& view) {
+  static PyObject* const type =
+      py::object(py::module_::import("burtorch._numpy").attr("Numbers")).release().ptr();
+  if (part == Part::data && view.tape->trace != nullptr) [[unlikely]]
+    with(view, [](auto& t, const auto& v) {
+      v.check();
+      refuseIfTraced(t, v.sysGetRawNodeIndex(), v.size(), "reads .data of a View");
+    });
+  py::array array = copyOf<part>(view, reinterpret_cast<PyTypeObject*>(type));
+  py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
   return array;
-}
-py::array dataOf(const PyView& view) {
-  return with(view,
-              [&]<class T>(TapeOf<T>&, const ViewOf<T>& v) { return copyOf<T>(view, v.data()); });
-}
-py::array gradOf(const PyView& view) {
-  return with(
-      view, [&]<class T>(TapeOf<T>&, const ViewOf<T>& v) { return copyOf<T>(view, v.gradCopy()); });
 }
 
 // An array of the view's shape, or one number for all elements.
-template <bool isGrad> void assign(const PyView& view, const py::object& numbers) {
-  with(view, [&]<class T>(TapeOf<T>& t, const ViewOf<T>& v) {
-    const auto array = numbersOf<T>(numbers);
+template <Part part> void assign(const PyView& view, const py::object& numbers) {
+  visitPlain(*view.tape, [&]<class T>(TapeOf<T>& t) {
+    const auto array = numbersOf<T>(numbers); // which may run a program that moves the nodes
     if (array.ndim() != 0 && shapeOf(array) != shapeOf(view))
-      throw py::value_error(std::string(isGrad ? "grad" : "data") + " of shape " +
+      throw py::value_error(std::string(part == Part::grad ? "grad" : "data") + " of shape " +
                             textOf(shapeOf(array)) + " for a View of shape " +
                             textOf(shapeOf(view)));
     demandIdle(t);
+    const ViewOf<T> v = view.as<T>();
     const std::span<T> to = [&] {
-      if constexpr (isGrad) return v.grads();
+      if constexpr (part == Part::grad) return v.grads();
       else return v.data();
     }();
     if (array.ndim() == 0) std::fill(to.begin(), to.end(), *array.data());
@@ -279,12 +305,14 @@ py::object named(const py::object& view, const std::optional<std::string>& name)
 
 py::object makeLeaves(const py::object& data, const std::optional<std::string>& name,
                       std::size_t dimensions, const char* what) {
-  const py::array array = asArray(data, "biufO", "numbers");
-  if (shapeOf(array).size() != dimensions)
+  const py::object given = isView(data) ? data : asArray(data, "biufO", "numbers");
+  const Shape shape =
+      isView(data) ? shapeOf(viewOf(data)) : shapeOf(py::reinterpret_borrow<py::array>(given));
+  if (shape.size() != dimensions)
     throw py::value_error(std::string("a ") + what + " has " + std::to_string(dimensions) +
                           (dimensions == 1 ? " dimension" : " dimensions") + ", not the shape " +
-                          textOf(shapeOf(array)));
-  return named(leaves(currentTape(), array), name);
+                          textOf(shape));
+  return named(leaves(currentTape(), given), name);
 }
 
 // ---- operands -------------------------------------------------------------------------------------
@@ -431,15 +459,42 @@ PyObject* mapView(bt::Op operation, PyObject* x, double lo, double hi) {
 
 namespace {
 
+// A view of leaves with these numbers; in a function that is being recorded, 1·x as detach() of a Value.
+py::object detached(const py::object& object) {
+  const PyView& view = viewOf(object);
+  return visitPlain(*view.tape, [&]<class T>(TapeOf<T>& t) -> py::object {
+    view.as<T>().check();
+    if (t.trace != nullptr) return binary(bt::Op::eBinaryMultByConst, py::float_(1.0), object);
+    t.prepare();
+    const ViewOf<T> v = view.as<T>();
+    return newView(t, ViewOf<T>(t.tape, v.rows(), v.cols(), v.data()), view.dimensions);
+  });
+}
+
+} // namespace
+
+PyObject* detachView(PyObject* x) {
+  return guarded([&]() -> PyObject* {
+    if (!isView(x)) return nullptr;
+    return detached(py::reinterpret_borrow<py::object>(x)).release().ptr();
+  });
+}
+
+namespace {
+
 // ---- blocks ---------------------------------------------------------------------------------------
 
 // w·x + b for a vector, x·wᵀ + b for the rows of a matrix; x may be a list of views side by side.
 py::object affine(const py::object& weights, const py::object& inputs, const py::object& bias) {
   const PyView& w = demandMatrix(weights, "W");
   const PyView* const b = bias.is_none() ? nullptr : &demandView(bias, "b");
+  std::vector<py::object> owners; // a list of one's own may yield views that nobody else holds
   std::vector<const PyView*> x;
   if (py::isinstance<py::list>(inputs) || py::isinstance<py::tuple>(inputs))
-    for (const auto each : inputs) x.push_back(&demandView(each, "each part of x"));
+    for (const auto each : inputs) {
+      owners.push_back(py::reinterpret_borrow<py::object>(each));
+      x.push_back(&demandView(each, "each part of x"));
+    }
   else x.push_back(&demandView(inputs, "x"));
   int dimensions = 1;
   for (const PyView* each : x) {
@@ -619,10 +674,20 @@ py::object reshape(const PyView& view, const py::args& sizes) {
   });
 }
 
+py::object arrayOfValues(const py::object& view) {
+  const auto& v = viewOf(view);
+  const py::tuple shape = py::cast(shapeOf(v));
+  const py::object flat =
+      reshape(v, py::make_tuple(with(v, [](auto&, auto n) { return n.size(); })));
+  const py::object array = py::module_::import("numpy").attr("empty")(py::len(flat), "O");
+  for (std::size_t i = 0; i < py::len(flat); ++i) array[py::int_(i)] = flat[py::int_(i)];
+  return array.attr("reshape")(shape);
+}
+
 std::string textFor(const PyView& view) {
   if (!with(view, [](auto&, const auto& v) { return v.isAlive(); }))
     return "<a View whose nodes were rewound>";
-  std::string text = py::repr(dataOf(view)).cast<std::string>(); // array(…)
+  std::string text = py::repr(plainCopy(view)).cast<std::string>(); // array(…)
   text.replace(0, text.find('('), "View");
   if (!view.name.empty())
     text.insert(text.size() - 1, ", name=" + py::repr(py::str(view.name)).cast<std::string>());
@@ -745,7 +810,6 @@ void addOperators(py::class_<PyView>& c) {
       "This operation on every element.");
   BURTORCH_UNARY_OPERATIONS(BURTORCH_METHOD)
 #undef BURTORCH_METHOD
-  c.attr("__array_ufunc__") = py::none(); // array + view is for the view to do
 }
 
 // A block whose operands may also be arrays or lists of Values.
@@ -779,14 +843,13 @@ void registerView(py::module_& module) {
            })
       .def(
           "__array__",
-          [](const PyView& view, const py::object& dtype, const py::object& copy) -> py::object {
-            if (!copy.is_none() && !copy.cast<bool>())
-              throw py::value_error("the numbers of a View are always copied");
-            const py::array data = dataOf(view);
-            if (dtype.is_none()) return data;
-            return data.attr("astype")(dtype);
+          [](const py::object& view, const py::object& dtype, const py::object&) {
+            if (dtype.is_none() || py::dtype::from_args(dtype).kind() != 'O')
+              raiseGraphError(wouldCut("an array made of a View"));
+            return arrayOfValues(view);
           },
-          py::arg("dtype") = py::none(), py::arg("copy") = py::none())
+          py::arg("dtype") = py::none(), py::arg("copy") = py::none(),
+          "An array of the Values themselves, with dtype=object; numbers are refused.")
       .def_property_readonly(
           "shape", [](const PyView& view) { return py::tuple(py::cast(shapeOf(view))); },
           "(n,) of a vector, (rows, columns) of a matrix.")
@@ -795,10 +858,12 @@ void registerView(py::module_& module) {
           "size",
           [](const PyView& view) { return with(view, [](auto&, auto v) { return v.size(); }); })
       .def_property_readonly("tape", [](const PyView& view) { return view.tape; })
-      .def_property("data", &dataOf, &assign<false>,
-                    "A copy of the numbers as an array. Assign an array of the same shape, or one "
-                    "number for all, to change them.")
-      .def_property("grad", &gradOf, &assign<true>, "Likewise their gradients.")
+      .def_property(
+          "data", &readOnlyCopy<Part::data>, &assign<Part::data>,
+          "A copy of the numbers as an array that can't be written to. Assign an array of "
+          "the same shape, or one\nnumber for all, to change them; x.data -= y does that.")
+      .def_property("grad", &readOnlyCopy<Part::grad>, &assign<Part::grad>,
+                    "Likewise their gradients.")
       .def_property(
           "name",
           [](const PyView& view) {
@@ -818,6 +883,7 @@ void registerView(py::module_& module) {
           },
           "The mean of all elements: a Value.")
       .def("reshape", &reshape, "The same nodes in another shape.")
+      .def("detach", &detached, "The same numbers without a gradient; burtorch.stop_gradient.")
       .def("backward", &backward, "Compute the gradients of its one number.")
       .def(
           "zero_grad",

@@ -53,5 +53,7 @@ private:
 PyObject* mapView(bt::Op operation, PyObject* x);
 PyObject* mapView(bt::Op operation, PyObject* x, PyObject* y);
 PyObject* mapView(bt::Op operation, PyObject* x, double lo, double hi);
+// The same numbers without a gradient, likewise.
+PyObject* detachView(PyObject* x);
 
 } // namespace burtorch_python

@@ -277,6 +277,36 @@ TEST_CASE("tape: a mark whose position was rewound and recorded anew is refused"
 }
 #endif
 
+TEST_CASE("tape: results of forgotten operations are leaves") {
+  Tape<double> tape;
+  const V x(tape, 3.0);
+  const V before = x * x + 1.0;
+  const Extent from = tape.used();
+  const std::vector<V> some{x, before, x};
+  const V y = before * 2.0, z = reduceSum(some) + y, c = clamp(z, 0.0, 5.0);
+  const Extent then = tape.used();
+  CHECK(then.operands > from.operands);
+  CHECK(then.constants > from.constants);
+  tape.forgetOperations(from);
+  CHECK(tape.used() == Extent{then.nodes, from.records, from.constants, from.operands});
+  CHECK(y.dataCopy() == 20.0);
+  CHECK(c.dataCopy() == 5.0);
+  for (const V& v : {y, z, c}) CHECK(v.operation() == Op::eLeaf);
+  CHECK(before.operation() == Op::eBinaryAdd);
+  const V root = y * x + before * z; // both parts of the tape go on
+  backward(root);
+  CHECK(x.gradCopy() == 20.0 + 36.0 * 6.0);
+  CHECK(y.gradCopy() == 3.0);
+  CHECK(c.gradCopy() == 0.0);
+  const Extent now = tape.used();
+  tape.forgetOperations({now.nodes, now.records + 1, now.constants, now.operands}); // dropped since
+  CHECK(tape.used() == now);
+  V kept = root;
+  const double number = root.dataCopy();
+  tape.collect(kept);
+  CHECK(kept.dataCopy() == number);
+}
+
 TEST_CASE("tape: clear forgets all nodes and keeps the memory") {
   Tape<double> tape;
   for (int round = 0; round < 3; ++round) {

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import copy
 import gc
 import io
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -1163,3 +1165,118 @@ def test_the_emitted_text_compiles_without_a_warning(tmp_path: Path) -> None:
     source.write_text(bt.compile(rosenbrock).source([1.0, 2.0]))
     command = [*(_native.compiler() or []), "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     subprocess.run([*command, "-c", "-o", str(tmp_path / "f.o"), str(source)], check=True)
+
+
+# ---- numbers that would be kept -------------------------------------------------------------------
+
+
+def test_equality_is_a_branch() -> None:
+    def f(x: Any) -> Any:
+        return x if x == 0 else 1 / x
+
+    with pytest.raises(bt.BranchError, match="compares a Value that depends on the inputs"):
+        bt.compile(f)(0.0)
+    c = bt.compile(f, dynamic=True)
+    assert [c(0.0), c(4.0), c(0.0), c(-2.0)] == [0.0, 0.25, 0.0, -0.5]
+    assert c.value_and_grad(2.0) == (0.5, -0.25)
+    assert c.value_and_grad(0.0) == (0.0, 1.0)
+    d = bt.compile(lambda x: x * 2 if x != 3 else x * 5, dynamic=True)
+    assert [d(3.0), d(4.0), d(3.0)] == [15.0, 8.0, 15.0]
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("read", "what"),
+    [
+        (lambda x: x.data, r"reads \.data of a Value"),
+        (lambda x: (x * x + 1).data, r"reads \.data of a Value"),
+        (lambda x: copy.deepcopy(x), "copies a Value"),
+        (lambda x: pickle.loads(pickle.dumps(x)), r"reads \.data of a Value"),
+        (lambda x: bt.vector(np.array([x, x])).data[0], r"reads \.data of a View"),
+        (lambda x: (bt.vector([1.0, 2.0]) * x).data[1], r"reads \.data of a View"),
+        (lambda x: [(x * x).backward(), x.grad][1], "goes backward from a Value"),
+        (lambda x: bt.stop_gradient(x).data, r"reads \.data of a Value"),
+        (lambda x: float(x), "would cut the graph"),
+        (lambda x: math.exp(x), "would cut the graph"),
+    ],
+)
+def test_a_number_that_would_hold_for_all_inputs_is_refused(
+    read: Any, what: str, dynamic: bool
+) -> None:
+    """c = compile(lambda x: x * x.data) gave c(2) = 4 and then c(3) = 6."""
+    c = bt.compile(lambda x: x * read(x), backend="replay", dynamic=dynamic)
+    for _ in range(2):
+        with pytest.raises(bt.Error, match=what) as info:
+            c(2.0)
+        assert isinstance(info.value, TypeError)
+    assert bt.current_tape().mark() is not None
+
+
+def test_the_refusal_names_the_place_and_the_way_out() -> None:
+    with pytest.raises(bt.GraphError, match=r"test_compile\.py:\d+ .*burtorch\.stop_gradient\(x\)"):
+        bt.compile(lambda x: x * x.data)(2.0)
+
+
+def test_numbers_that_do_not_depend_on_the_inputs_may_be_read() -> None:
+    w = bt.Value(3.0)
+
+    def f(x: Any) -> Any:
+        own = bt.Value(2.0) * 5
+        assert "Value(data=" in repr(x)  # text is for people
+        assert f"{x:.1f}" == "2.0"
+        return x * w.data * own.data * bt.vector([4.0]).data[0]
+
+    assert bt.compile(f, backend="replay")(2.0) == 240.0
+
+
+@every_backend
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * bt.stop_gradient(x),
+        lambda x: x * x.detach(),
+        lambda x: bt.stop_gradient(np.array([x, x]))[1] * x,
+        lambda x: (bt.vector(np.array([x, x])) * bt.vector(np.array([x, 0 * x])).detach())[0],
+    ],
+)
+def test_stop_gradient_follows_the_inputs_and_has_no_gradient(backend: str, f: Any) -> None:
+    c = bt.compile(f, backend=backend if "vector" not in f.__code__.co_names else "replay")
+    for x in (2.0, 3.0, -1.5):
+        assert c.value_and_grad(x) == (x * x, x)
+        assert c(x) == x * x
+        assert bt.value_and_grad(f)(x) == (x * x, x)
+
+
+def test_no_grad_inside_of_a_recorded_function_names_stop_gradient() -> None:
+    def f(x: Any) -> Any:
+        with bt.no_grad():
+            y = x * x
+        return x * y
+
+    with pytest.raises(bt.Error, match=r"use burtorch\.stop_gradient\(x\)"):
+        bt.compile(f)(2.0)
+
+
+def test_a_bound_array_that_was_resized_is_not_written_to() -> None:
+    c = bt.compile(rosenbrock, backend="replay")
+    x, out = np.array([1.5, 2.0]), np.zeros(3)
+    run = c.bind(x, out)
+    run()
+    assert out[0] == rosenbrock([1.5, 2.0])
+    out.resize(200_000, refcheck=False)  # elsewhere in memory
+    changed = pytest.raises(ValueError, match="bind again")
+    with changed:
+        run()
+    assert not out[3:].any()
+    out.resize(3, refcheck=False)
+    x.resize(1, refcheck=False)
+    with changed:
+        run()
+    x.resize(2, refcheck=False)
+    out.flags.writeable = False
+    with changed:
+        run()
+    out.flags.writeable = True
+    x[:] = 1.0
+    run()
+    assert out[0] == 0.0

@@ -2,12 +2,17 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import copy
 import gc
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 
 import burtorch as bt
 import numpy as np
@@ -329,3 +334,170 @@ time.sleep(0.002)
     for _ in range(3):
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+# ---- the current tape of a context ----------------------------------------------------------------
+
+
+def test_tasks_of_asyncio_have_current_tapes_of_their_own() -> None:
+    outside = bt.current_tape()
+
+    async def work(k: int, turns: list[int]) -> float:
+        with bt.Tape() as tape:
+            x = bt.Value(float(k))
+            y = x
+            for _ in range(5):
+                await asyncio.sleep(0)
+                turns.append(k)
+                assert bt.current_tape() is tape
+                y = y * bt.Value(2.0)
+            with tape.scope():
+                await asyncio.sleep(0)
+                assert bt.current_tape() is tape
+            y.backward()
+            return x.grad
+
+    async def all_of_them() -> list[float]:
+        with bt.Tape() as around:
+            turns: list[int] = []
+            done = await asyncio.gather(*(work(k, turns) for k in (1, 2, 3)))
+            assert turns[:6] == [1, 2, 3, 1, 2, 3]  # side by side indeed
+            assert bt.current_tape() is around
+            return done
+
+    assert asyncio.run(all_of_them()) == [32.0, 32.0, 32.0]
+    assert bt.current_tape() is outside
+
+
+def test_a_task_keeps_the_tape_in_which_it_began() -> None:
+    async def later(event: asyncio.Event) -> bt.Tape:
+        await event.wait()
+        return bt.current_tape()
+
+    async def main() -> None:
+        event = asyncio.Event()
+        with bt.Tape() as tape:
+            task = asyncio.create_task(later(event))
+            await asyncio.sleep(0)
+        event.set()
+        assert await task is tape
+        assert bt.current_tape() is not tape
+
+    asyncio.run(main())
+
+
+def test_generators_that_stop_inside_of_a_tape() -> None:
+    outside = bt.current_tape()
+
+    def values() -> Iterator[bt.Tape]:
+        with bt.Tape() as tape:
+            yield tape
+
+    one, two = values(), values()
+    first, second = next(one), next(two)
+    assert bt.current_tape() is second
+    assert list(one) == []  # leaves its tape, which is not the innermost
+    assert bt.current_tape() is second
+    assert list(two) == []
+    assert bt.current_tape() is outside
+    assert first is not second
+    for tape in (first, bt.Tape()):
+        with pytest.raises(RuntimeError, match="was not entered here, or was left already"):
+            tape.__exit__(None, None, None)
+    with first, second, first:
+        assert bt.current_tape() is first
+    assert bt.current_tape() is outside
+
+
+def test_contexts_and_threads() -> None:
+    tape = bt.Tape()
+
+    def enter() -> bt.Tape:
+        tape.__enter__()
+        return bt.current_tape()
+
+    outside = bt.current_tape()
+    context = contextvars.copy_context()
+    assert context.run(enter) is tape
+    assert bt.current_tape() is outside
+    assert context.run(bt.current_tape) is tape
+    seen: list[bt.Tape] = []
+    for run in (bt.current_tape, lambda: context.run(bt.current_tape), bt.current_tape):
+        thread = threading.Thread(target=lambda run=run: seen.append(run()))
+        thread.start()
+        thread.join()
+    assert seen[1] is tape
+    assert len({id(t) for t in (*seen, outside)}) == 4  # each thread has its own
+    assert bt.current_tape() is outside
+
+
+def test_a_tape_that_only_a_context_knows_stays() -> None:
+    context = contextvars.copy_context()
+    context.run(lambda: bt.Tape("float32").__enter__())
+    gc.collect()
+    assert context.run(lambda: bt.Value(1.5).tape.dtype) == "float32"
+    del context
+    gc.collect()
+    assert bt.Value(1.0).tape.dtype == "float64"
+
+
+# ---- scopes after large graphs --------------------------------------------------------------------
+
+
+def test_scopes_count_values_right_after_a_large_graph() -> None:
+    """Beyond the tape's size no node counts any Value, whatever was there before."""
+    with bt.Tape() as tape:
+        x = bt.Value(1.0)
+        with tape.scope():
+            stale = [x * 2 for _ in range(50_000)]
+        for size in (0, 10, 1000):
+            with tape.scope():
+                inner = [x * 2 for _ in range(size)]
+            assert len(tape) == 1
+        del stale, inner
+        kept = [x * 3 for _ in range(2000)]
+        assert len(tape) == 2001
+        del kept[1000:]
+        assert len(tape) == 1001
+        del kept
+        assert len(tape) == 1
+
+
+# ---- another thread's sweep -----------------------------------------------------------------------
+
+
+def test_gradients_and_marks_wait_for_another_threads_sweep() -> None:
+    with bt.Tape() as tape:
+        x = bt.Value(1.0)
+        y = x
+        for _ in range(400_000):
+            y = y + x
+        view = bt.vector([1.0, 2.0])
+        uses = {
+            "grad": lambda: y.grad,
+            "view's grad": lambda: view.grad,
+            "mark": tape.mark,
+            "scope": tape.scope().__enter__,
+            "copy": lambda: copy.deepcopy(y),
+            "pickle": lambda: pickle.dumps(y),
+        }
+
+        def sweep(done: threading.Event) -> None:
+            while not done.is_set():
+                y.backward()
+
+        for name, use in uses.items():
+            done = threading.Event()
+            thread = threading.Thread(target=sweep, args=(done,))
+            thread.start()
+            refused = ""
+            for _ in range(100_000):
+                try:
+                    use()
+                except bt.Error as error:
+                    refused = str(error)
+                    assert "Value(data=" in repr(y)
+                    break
+            done.set()
+            thread.join()
+            assert refused == "this tape is in use by a long call of another thread", name

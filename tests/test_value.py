@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import asyncio
 import copy
 import gc
 import inspect
@@ -97,8 +98,24 @@ def test_comparison_by_value_hash_by_identity() -> None:
     assert x <= y
     assert x < 2
     assert x > 0
-    assert x != y
+    assert x == y == 1
+    assert operator.eq(1.0, y)
+    assert operator.ne(x, y) is False
+    assert x != 2
+    assert bt.Value(0.0) == 0
+    assert np.float64(1.0) == x
+    assert x in [2.0, y]
+    assert [bt.Value(5.0), y].index(x) == 1
+    for other in (None, "1", object(), [1.0]):
+        assert x != other
+        assert operator.eq(x, other) is False
+    nan = bt.Value(float("nan"))
+    assert nan != nan
     assert len({x, y, x}) == 2
+    assert {x: "x", y: "y"}[y] == "y"
+    assert bt.Value(1.0) not in {x, y}
+    many = [bt.Value(1.0) for _ in range(10000)]
+    assert len({hash(v) for v in many}) == len(many)
     assert max([x, bt.Value(7.0)], key=lambda v: v.data).data == 7.0
 
 
@@ -403,3 +420,241 @@ def test_help_says_what_is_computed(name: str) -> None:
         {"clamp": "(x, lo, hi, /)", "reduce_sum": "(*values)"}.get(name)
         or ("(x, /)" if hasattr(bt.Value, name) else "(x, y, /)")
     )
+
+
+def test_args_are_right_whatever_the_collector_ends() -> None:
+    """A collection while the tuple is made may rewind the tape: its record was read afterwards."""
+    with bt.Tape() as tape:
+        x = bt.Value(2.0)
+        mark = tape.mark()
+        armed: list[bool] = []
+        others: list[bt.Value] = []
+
+        def end_everything(phase: str, info: object) -> None:
+            if phase == "stop" and armed:
+                armed.clear()
+                tape.rewind(mark)
+                others.extend(bt.Value(float(i)) for i in range(50))
+
+        y = bt.reduce_sum(x, x * 3, x * 4)
+        before = gc.get_threshold()
+        held = [([], (i, i, i)) for i in range(3000)]  # none is left that could be used again
+        gc.callbacks.append(end_everything)
+        try:
+            armed.append(True)
+            gc.set_threshold(1)
+            operands = y.args
+        finally:
+            gc.set_threshold(*before)
+            gc.callbacks.remove(end_everything)
+        assert (len(held), operands[0] is x) == (3000, True)
+        for operand, number in zip(operands, (2.0, 6.0, 8.0)):
+            try:
+                assert operand.data == number
+            except bt.StaleHandleError:  # which it has become
+                assert others
+
+
+# ---- without gradients ----------------------------------------------------------------------------
+
+
+def test_a_detached_value_has_the_number_and_no_gradient() -> None:
+    with bt.Tape() as tape:
+        x = bt.Value(3.0)
+        y = x * x
+        for cut in (y.detach(), bt.stop_gradient(y)):
+            assert (cut.data, cut.op, cut.args) == (9.0, "leaf", ())
+        x.grad = 0.0
+        (y.detach() * x).backward()
+        assert x.grad == 9.0
+        assert bt.stop_gradient(2) == 2.0
+        both = bt.stop_gradient(np.array([x, y]))
+        assert [v.data for v in both] == [3.0, 9.0]
+        with pytest.raises(TypeError, match="a Value, a View or a number, not str"):
+            bt.stop_gradient("x")
+        h = x
+        del y, cut, both
+        for _ in range(1000):  # what was before is not kept
+            h = (h * 0.5).detach()
+        assert len(tape) < 600
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float64", "float32", "float16", "float128", "dual64", "float64x4"]
+)
+def test_a_detached_value_of_each_dtype(dtype: str) -> None:
+    with bt.Tape(dtype):
+        x = bt.Value(3.0)
+        assert np.all((x * 2).detach().data == (6.0 if dtype != "dual64" else [6.0, 0.0]))
+    with bt.Tape("dual64"):
+        x = bt.Value([3.0, 1.0])
+        assert (x * x.detach()).data.tolist() == [9.0, 3.0]
+
+
+class TestNoGrad:
+    def test_what_is_computed_inside_is_made_of_leaves(self) -> None:
+        x = bt.Value(3.0)
+        before = x * 2
+        with bt.no_grad() as nothing:
+            assert nothing is None
+            y = before * x
+            z = bt.reduce_sum(y, x, bt.clamp(y, 0, 1)) + 1
+        assert (y.data, z.data) == (18.0, 23.0)
+        assert (y.op, z.op, z.args, before.op) == ("leaf", "leaf", (), "mul")
+        (z * x + before).backward()
+        assert (x.grad, y.grad, z.grad) == (25.0, 0.0, 3.0)
+
+    def test_it_holds_for_every_tape_and_every_view(self) -> None:
+        w = bt.matrix([[1.0, 2.0], [3.0, 4.0]])
+        with bt.Tape() as other:
+            v = bt.Value(2.0)
+            with bt.no_grad():
+                a, b = bt.softmax(w @ w), v * v
+                with bt.Tape():
+                    u = bt.Value(5.0)
+                    c = u * u
+            assert bt.current_tape() is other
+        for cut in (a[0, 0], b, c):
+            assert cut.op == "leaf"
+        (a * w).sum().backward()
+        assert (w.grad == a.data).all()
+        assert (b.grad, v.grad) == (0.0, 0.0)
+
+    def test_a_long_loop_inside_takes_no_more_memory(self) -> None:
+        with bt.Tape() as tape:
+            w = bt.Value(0.5)
+            with bt.no_grad():
+                for _ in range(5000):
+                    y = (w * 2).exp() + w
+                assert len(tape) < 1000
+            assert y.data == pytest.approx(math.e + 0.5)
+            for _ in range(100):  # and outside all is as ever
+                (w * 2).backward()
+            assert w.grad == 200.0
+
+    def test_backward_raises_inside(self) -> None:
+        x = bt.Value(3.0)
+        y = x * x
+        with bt.no_grad():
+            for wrong in (
+                y.backward,
+                (x * 2).backward,
+                lambda: bt.grad(lambda z: z * z)(2.0),
+                lambda: bt.backward_with_scratch_storage(y, bt.Scratch(9)),
+            ):
+                with pytest.raises(bt.Error, match=r"inside of no_grad\(\)"):
+                    wrong()
+        y.backward()
+        assert x.grad == 6.0
+
+    def test_it_nests_with_itself_scopes_and_errors(self) -> None:
+        x = bt.Value(3.0)
+        no_grad = bt.no_grad()
+        with bt.Tape() as tape:
+            v = bt.Value(2.0)
+            with no_grad:
+                with no_grad, tape.scope():
+                    assert (v * 2).data == 4.0
+                kept = v * 5
+                with tape.scope():
+                    assert (kept * v).data == 20.0
+            with pytest.raises(KeyError), no_grad:
+                {}[0]
+            assert (kept.op, len(tape)) == ("leaf", 2)
+            mark = tape.mark()
+            with no_grad:
+                v * 7
+                tape.rewind(mark)
+                again = v * 8
+            assert (again.data, again.op) == (16.0, "leaf")
+        with pytest.raises(RuntimeError, match="was not entered"):
+            no_grad.__exit__(None, None, None)
+        (x * 2).backward()
+        assert x.grad == 2.0
+
+    def test_functions_are_compiled_inside_as_ever(self) -> None:
+        c = bt.compile(lambda x: x * x, backend="replay")
+        with bt.no_grad():
+            assert c.value_and_grad(3.0) == (9.0, 6.0)
+
+    def test_another_context_is_not_inside(self) -> None:
+        x = bt.Value(3.0)
+
+        async def without(begun: asyncio.Event, done: asyncio.Event) -> bt.Value:
+            with bt.no_grad():
+                begun.set()
+                await done.wait()
+                return x * 5
+
+        async def both() -> tuple[bt.Value, bt.Value]:
+            begun, done = asyncio.Event(), asyncio.Event()
+            task = asyncio.create_task(without(begun, done))
+            await begun.wait()
+            y = x * x
+            y.backward()
+            done.set()
+            return await task, y
+
+        z, y = asyncio.run(both())
+        assert (x.grad, y.op, z.op, z.data) == (6.0, "mul", "leaf", 15.0)
+
+
+# ---- objects that are no objects --------------------------------------------------------------------
+
+
+def bound_classes() -> list[type]:
+    core = bt._core
+    modules = [bt, core._models, core._optim, core._compile, core._viz, core._io]
+    classes = {c for m in modules for c in vars(m).values() if isinstance(c, type)}
+    return sorted((c for c in classes if "pybind11" in str(c.__mro__)), key=lambda c: c.__name__)
+
+
+def test_classes_of_the_extension_are_found() -> None:
+    names = {c.__name__ for c in bound_classes()}
+    assert {"Tape", "View", "Mark", "Scope", "Scratch", "Random", "Function", "no_grad"} <= names
+
+
+@pytest.mark.parametrize("kind", bound_classes(), ids=lambda c: c.__name__)
+def test_no_object_comes_without_its_contents(kind: type) -> None:
+    for make in (lambda: kind.__new__(kind), lambda: object.__new__(kind)):
+        with pytest.raises(TypeError, match="__new__"):
+            make()
+    heir = type("Heir", (kind,), {})
+    with pytest.raises(TypeError, match="__new__"):
+        heir.__new__(heir)
+
+
+def test_classes_of_the_extension_can_have_heirs() -> None:
+    class Named(bt.Random):
+        def __new__(cls, *arguments: object) -> Named:
+            return super().__new__(cls)
+
+        def __init__(self, name: str) -> None:
+            super().__init__(7)
+            self.name = name
+
+    assert (Named("n").name, Named("n").bits()) == ("n", bt.Random(7).bits())
+
+    class Plain(bt.Random):
+        pass
+
+    assert Plain(seed=7).bits() == Plain(7).bits() == bt.Random(seed=7).bits()
+
+    class Forgetful(bt.Random):
+        def __init__(self) -> None:
+            pass
+
+    with pytest.raises(TypeError, match="__init__"):
+        Forgetful()
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_what_cannot_be_pickled_says_so(protocol: int) -> None:
+    with bt.Tape() as tape:
+        things = [tape, tape.mark(), tape.scope(), bt.vector([1.0]), bt.Random(1), bt.Scratch(2)]
+        things += [bt.detect_anomaly(), bt.no_grad()]
+    for thing in things:
+        with pytest.raises(TypeError, match="cannot pickle 'burtorch"):
+            pickle.dumps(thing, protocol=protocol)
+    with pytest.raises(TypeError, match="cannot pickle"):
+        copy.deepcopy(things[4])

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import random
 from pathlib import Path
 from typing import Any
@@ -113,20 +115,47 @@ def test_vectors_and_matrices() -> None:
     assert bt.matrix(np.zeros((0, 3))).shape == (0, 3)
 
 
-def test_numpy_sees_the_numbers() -> None:
+def test_arrays_are_of_values_or_refused() -> None:
     m = bt.matrix([[1, 2], [3, 4]])
-    assert np.asarray(m).tolist() == [[1, 2], [3, 4]]
-    assert np.asarray(m, dtype=np.float32).dtype == np.float32
-    assert np.array(m).sum() == 10
-    with pytest.raises(ValueError, match="always copied"):
-        m.__array__(copy=False)
+    values = np.asarray(m, dtype=object)
+    assert [[v.data for v in row] for row in values] == [[1, 2], [3, 4]]
+    (values @ values)[0, 1].backward()
+    assert m.grad.tolist() == [[2, 5], [0, 2]]
+    assert bt.matrix(m) is m
+    refused = pytest.raises(bt.GraphError, match=r"cut the graph silently; use \.data")
+    for wrong in (
+        lambda: np.asarray(m),
+        lambda: np.array(m, dtype=np.float32),
+        lambda: np.asarray([m, m]),
+        lambda: bt.vector([m[0], m[1]]),
+        lambda: np.einsum("ij->i", [m]),
+        lambda: bt.grad(lambda x: x.sum())(m),
+    ):
+        with refused:
+            wrong()
+    with pytest.raises(ValueError, match="a vector has 1 dimension"):
+        bt.vector(m)
 
 
 def test_data_and_grad_are_copies_that_can_be_assigned() -> None:
     m = bt.matrix([[1, 2], [3, 4]])
-    data = m.data
-    data[0, 0] = 100
-    assert m.data[0, 0] == 1
+    for numbers in (m.data, m.grad, m.data[0], m.data.T):
+        with pytest.raises(ValueError, match=r"would be lost; .* view\.data = a"):
+            numbers[0] = 100
+    before = m.data
+    a = m.data.copy()
+    a[0, 0] = 100
+    m.data = a
+    assert (m.data[0, 0], before[0, 0]) == (100, 1)
+    assert type(a) is type(m.data + 1) is type(m.data.sum(axis=0)) is np.ndarray
+    assert type(m.data.max()) is np.float64
+    for plain in (pickle.loads(pickle.dumps(m.data)), copy.copy(m.data), copy.deepcopy(m.data)):
+        assert (type(plain), plain.flags.writeable, plain[0, 0]) == (np.ndarray, True, 100)
+    assert repr(m.grad) == "array([[0., 0.],\n       [0., 0.]])"
+    some = m.data[[1]]  # a copy of its own
+    some[0, 0] = 7
+    some += 1
+    assert some.tolist() == [[8, 5]]
     m.data = [[5, 6], [7, 8]]
     assert m[1, 0].data == 7
     m.data -= 1  # what an optimizer writes
@@ -207,6 +236,150 @@ def test_two_tapes_do_not_mix() -> None:
     for mistake in (lambda: v + w, lambda: m @ v, lambda: bt.affine(m, v), lambda: v * w[0]):
         with pytest.raises(bt.TapeMismatchError, match="two different tapes"):
             mistake()
+
+
+# ---- functions of NumPy ---------------------------------------------------------------------------
+
+A = np.array([0.3, 0.7, 0.2])
+B = np.array([[0.1, 0.4, 0.9], [0.6, 0.2, 0.5]])
+BIG = np.array([1.0, np.inf, 3.0])
+
+NAMESAKES = (
+    "exp log sqrt tanh sin cos tan arcsin arccos arctan sinh cosh log1p expm1 square absolute "
+)
+NAMESAKES += "negative reciprocal positive sum mean prod var amax amin ravel"
+NUMPY_FUNCTIONS = {
+    **{name: getattr(np, name) for name in NAMESAKES.split()},
+    "norm": np.linalg.norm,
+    "add": lambda x: np.add(x, A),
+    "array + view": lambda x: A + x,
+    "array ** view": lambda x: A**x,
+    "array @ view": lambda x: B @ x,
+    "maximum": lambda x: np.maximum(x, 0.5),
+    "minimum": lambda x: np.minimum(A[::-1], x),
+    "power": lambda x: np.power(x, 3.0),
+    "divide": lambda x: np.divide(1.0, x),
+    "arctan2": lambda x: np.arctan2(x, A),
+    "hypot": lambda x: np.hypot(A, x),
+    "dot": lambda x: np.dot(x, x),
+    "dot of a matrix": lambda x: np.dot(B, x),
+    "matmul": lambda x: np.matmul(B, x),
+    "inner": lambda x: np.inner(A, x),
+    "vdot": lambda x: np.vdot(x, A),
+    "outer": lambda x: np.outer(x, [1.0, 2.0]),
+    "clip": lambda x: np.clip(x, 0.25, 0.5),
+    "clip above": lambda x: np.clip(x, None, 0.5),
+    "clip by arrays": lambda x: np.clip(x, A - 0.1, A + 0.1),
+    "concatenate": lambda x: np.concatenate([x, A, x]),
+    "stack": lambda x: np.stack([x, A]),
+    "hstack": lambda x: np.hstack([x, x]),
+    "vstack": lambda x: np.vstack([x, B]),
+    "reshape": lambda x: np.reshape(x, (3, 1)),
+    "where": lambda x: np.where([True, False, True], x, x * x),
+    "where by a number": lambda x: np.where(A > 0.25, x, 7.0),
+    "where beside infinity": lambda x: np.where([True, False, True], BIG, x),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY_FUNCTIONS)
+def test_functions_of_numpy_are_those_of_the_table(name: str) -> None:
+    """They went through __array__, and every gradient was 0 without a word."""
+    f = NUMPY_FUNCTIONS[name]
+    numbers = np.array([0.3, 0.45, 0.2])
+    x = bt.vector(numbers)
+    y = f(x)
+    assert isinstance(y, (bt.View, bt.Value))
+    np.testing.assert_allclose(y.data, f(numbers), rtol=1e-14)
+    weights = np.arange(1.0, np.size(f(numbers)) + 1).reshape(np.shape(f(numbers)))
+    finite = np.isfinite(f(numbers))
+
+    def weighted(z: np.ndarray) -> float:
+        return float(np.sum(np.where(finite, weights * f(z), 0.0)))
+
+    root = y * 1.0 if isinstance(y, bt.Value) else (y * weights).sum()
+    root.backward()
+    for i in range(3):
+        step = np.eye(3)[i] * 1e-6
+        slope = (weighted(numbers + step) - weighted(numbers - step)) / 2e-6
+        assert x.grad[i] == pytest.approx(slope, rel=1e-6, abs=1e-8)
+    if name == "where beside infinity":
+        return
+
+    def inside(v: Any) -> Any:
+        z = f(bt.vector(v))
+        return z if isinstance(z, bt.Value) else (z * weights).sum()
+
+    compiled = bt.compile(inside, backend="replay")
+    for at in (numbers, numbers + 0.01):
+        assert compiled(at) == pytest.approx(weighted(at), rel=1e-12)
+
+
+def test_the_gradient_of_a_product_by_numpy() -> None:
+    f = bt.value_and_grad(lambda x: np.dot(bt.vector(x), bt.vector(x)))
+    value, gradient = f([1.0, 2.0, 3.0])
+    assert (value, gradient.tolist()) == (14.0, [2.0, 4.0, 6.0])
+
+
+def test_what_numpy_asks_of_the_shape_only() -> None:
+    with bt.Tape("float32"):
+        m = bt.matrix([[1.0, 2.0]])
+        assert (np.shape(m), np.ndim(m), np.size(m)) == ((1, 2), 2, 2)
+        assert np.zeros_like(m).tolist() == [[0, 0]]
+        assert np.ones_like(m).dtype == np.float32
+        assert np.full_like(m, 3.0).tolist() == [[3, 3]]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda x, a: np.einsum("i,i->", x, x),
+        lambda x, a: np.tensordot(x, x),
+        lambda x, a: np.sort(x),
+        lambda x, a: np.cumsum(x),
+        lambda x, a: np.sum(x, axis=1),
+        lambda x, a: np.sum(x, dtype=float),
+        lambda x, a: np.std(x),
+        lambda x, a: np.exp(x, out=a),
+        lambda x, a: np.add.reduce(x),
+        lambda x, a: np.multiply.outer(x, x),
+        lambda x, a: np.floor(x),
+        lambda x, a: np.isfinite(x),
+        lambda x, a: np.less(a, x),
+        lambda x, a: np.allclose(x, a),
+        lambda x, a: np.linalg.norm(x, 1),
+        lambda x, a: np.inner(x.reshape(1, 3), a),
+        lambda x, a: np.stack([x, x], axis=1),
+        lambda x, a: np.where(x, a, a),
+        lambda x, a: np.copyto(a, x),
+        lambda x, a: a.__iadd__(x),
+        lambda x, a: a.__eq__(x),
+    ],
+)
+def test_functions_of_numpy_that_know_only_numbers_are_refused(wrong: Any) -> None:
+    x, a = bt.vector([1.0, 2.0, 3.0]), np.zeros(3)
+    with pytest.raises(bt.GraphError, match=r"numpy\..* would cut the graph silently; use \.data"):
+        wrong(x, a)
+    assert not a.any()
+
+
+def test_a_detached_view() -> None:
+    x = bt.matrix([[1.0, 2.0], [3.0, 4.0]])
+    for cut in (x.detach(), bt.stop_gradient(x)):
+        assert (cut.shape, cut.data.tolist(), cut[0, 0].op) == ((2, 2), x.data.tolist(), "leaf")
+    (x * x.detach()).sum().backward()
+    assert x.grad.tolist() == x.data.tolist()
+
+
+def test_parts_that_nobody_else_holds() -> None:
+    """affine() kept only pointers to what a list of one's own yields."""
+
+    class Yields(list):  # type: ignore[type-arg]
+        def __iter__(self) -> Any:
+            return (bt.vector([float(i)]) for i in range(3))
+
+    w = bt.matrix([[1.0, 10.0, 100.0]])
+    for _ in range(50):
+        assert bt.affine(w, Yields([w])).data.tolist() == [210]
 
 
 # ---- operations -----------------------------------------------------------------------------------
@@ -300,7 +473,7 @@ def test_powers_negation_and_reflected_operands() -> None:
 
 
 UNARY = [n for n in dir(bt.View) if n in dir(bt.Value) and not n.startswith("_")]
-UNARY = [n for n in UNARY if callable(getattr(bt.Value, n)) and n != "backward"]
+UNARY = [n for n in UNARY if callable(getattr(bt.Value, n)) and n not in {"backward", "detach"}]
 
 
 @pytest.mark.parametrize("name", UNARY)

@@ -17,7 +17,8 @@
 //   append   Value's operators and functions (value.hpp), through leaf() and the push functions
 //   sweep    backward.hpp; gradients of leaves accumulate over calls, those of other nodes are
 //            cleared first: records [sweptFrom_, swept_) may hold a gradient of an earlier call
-//   forget   mark()/rewind(), dropNewest(): what came last is dropped by resetting counters
+//   forget   mark()/rewind(), dropNewest(): what came last is dropped by resetting counters;
+//            forgetOperations(): its records only
 //   compact  collect(): what the kept handles do not reach is squeezed out, in order
 //
 // Memory
@@ -330,6 +331,15 @@ public:
     cursor_.set(to);
     swept_ = std::min(swept_, to.records);
     truncateNotes(to.nodes);
+  }
+
+  // Drops the operations recorded since the tape was used as far as `from`, and keeps their results:
+  // these are leaves from now on, so no gradient passes through them.
+  void forgetOperations(const Extent& from) {
+    const Extent now = used();
+    if (now.records <= from.records) return; // what came since was dropped
+    cursor_.set({now.nodes, from.records, from.constants, from.operands});
+    swept_ = std::min(swept_, from.records);
   }
 
   // Squeezes out every node that the given handles do not reach; order, values, gradients and

@@ -41,6 +41,7 @@ except ImportError as _error:
 
     __all__ = ["__version__", "get_cmake_dir", "get_include"]
 else:
+    from . import _numpy as _numpy  # which tells Views what NumPy's functions mean
     from ._core import *  # noqa: F403
     from .compiled import Compiled, Minimum, compile, load_compiled
     from .derivatives import hessian, hvp, jacobian, jvp

@@ -588,7 +588,8 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     arrays; arguments may be tuples, lists and dicts of them. It is called when a structure or shape of
     arguments is seen for the first time; whatever else it reads (Values from outside, too) is taken as
     it was then. A comparison that depends on the arguments would be, too: it raises BranchError, unless
-    dynamic=True, where f is recorded again for each way it goes.
+    dynamic=True, where f is recorded again for each way it goes. So would be a number, .data of a Value
+    that depends on them: it raises GraphError. stop_gradient(x) is the number at every call.
 
     backend "native" writes C, compiles it with the system's compiler and keeps it in a cache
     (BURTORCH_CACHE_DIR says where, BURTORCH_CACHE_BYTES how large it may become, by default 256 MiB);

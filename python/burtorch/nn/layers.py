@@ -98,7 +98,7 @@ class Module:
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return copies of all parameters by name."""
-        return {name: view.data for name, view in self.named_parameters()}
+        return {name: view.data.copy() for name, view in self.named_parameters()}
 
     def load_state_dict(self, state: Mapping[str, ArrayLike], strict: bool = True) -> None:
         """Set all parameters. If a name or a shape does not fit, nothing is changed.
