@@ -490,12 +490,14 @@ py::object affine(const py::object& weights, const py::object& inputs, const py:
   const PyView* const b = bias.is_none() ? nullptr : &demandView(bias, "b");
   std::vector<py::object> owners; // a list of one's own may yield views that nobody else holds
   std::vector<const PyView*> x;
+  const auto take = [&](const py::handle& each, const char* what) {
+    owners.push_back(isArray(each) ? leaves(*w.tape, each, Role::data)
+                                   : py::reinterpret_borrow<py::object>(each));
+    x.push_back(&demandView(owners.back(), what));
+  };
   if (py::isinstance<py::list>(inputs) || py::isinstance<py::tuple>(inputs))
-    for (const auto each : inputs) {
-      owners.push_back(py::reinterpret_borrow<py::object>(each));
-      x.push_back(&demandView(each, "each part of x"));
-    }
-  else x.push_back(&demandView(inputs, "x"));
+    for (const auto each : inputs) take(each, "each part of x");
+  else take(inputs, "x");
   int dimensions = 1;
   for (const PyView* each : x) {
     demandTape(*each, *w.tape);
@@ -921,9 +923,11 @@ void registerView(py::module_& module) {
         return leaves(*beside.tape, numbers, Role::data);
       },
       py::arg("numbers"), py::arg("beside"));
-  module.def("affine", withViews(&affine), py::arg("W"), py::arg("x"), py::arg("b") = py::none(),
-             "W @ x + b; of every row if x is a matrix. x may be a list of views that stand for "
-             "their concatenation.");
+  module.def(
+      "affine", withViews(&affine), py::arg("W"), py::arg("x"), py::arg("b") = py::none(),
+      "W @ x + b; of every row if x is a matrix. x may be a list of views that stand for "
+      "their concatenation.\nAn array in the place of x is data: it gets no gradient, which saves "
+      "half of the way back.");
   module.def(
       "softmax",
       [](const py::object& x) {
