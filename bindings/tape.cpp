@@ -77,13 +77,14 @@ const Variable& enteredNoGrads() {
   return variable;
 }
 
-// What currentTape() found last on this OS thread. It holds as long as the interpreter's thread is
-// the same and has not switched contexts; enterTape and leaveTape drop it.
+// What currentTape() found last, under the interpreter's lock. It holds as long as the interpreter's
+// thread is the same (their numbers are never used again) and has not switched contexts; enterTape and
+// leaveTape drop it.
 struct Found {
   std::uint64_t thread, version;
   AnyTape* tape;
 };
-constinit thread_local Found found{0, 0, nullptr};
+constinit Found found{0, 0, nullptr};
 
 template <class F> decltype(auto) withDType(const std::string& name, F&& f) {
 #define BURTORCH_DTYPE(dtype, type)                                                                \
@@ -138,9 +139,9 @@ BURTORCH_COLD AnyTape& findTape(std::uint64_t thread, std::uint64_t version) {
 
 AnyTape& currentTape() {
   const PyThreadState* const state = PyThreadState_Get();
-  const Found& f = found;
-  if (f.version == state->context_ver && f.thread == state->id && f.tape != nullptr) [[likely]]
-    return *f.tape;
+  if (found.version == state->context_ver && found.thread == state->id && found.tape != nullptr)
+      [[likely]]
+    return *found.tape;
   return findTape(state->id, state->context_ver);
 }
 
