@@ -194,6 +194,8 @@ def main() -> None:
             f"{name:42} {f'{peer:10.1f}' if peer else '–':>10} {us:10.1f} "
             f"{f'{us / peer:7.2f}' if peer else '–':>7} {limit if limit else '–':>7}"
         )
+    if not best["burtorch"]:
+        return None
     own, other = (
         best["burtorch"][f"AdamW, {which}"] for which in ("GPT of one's own", "built-in GPT")
     )

@@ -50,3 +50,5 @@ _models = _module._models
 _optim = _module._optim
 _viz = _module._viz
 _compile = _module._compile
+_data = _module._data
+_runs = _module._runs

@@ -847,6 +847,10 @@ def hypot(x: Value | _Number | NDArray[Any], y: _Array, /) -> _Array: ...
 _io: Any
 _models: Any
 _optim: Any
+
+def _data(numbers: Any, beside: View) -> View: ...
+def _runs(views: list[View]) -> list[tuple[View, list[int]]]: ...
+
 _compile: Any
 
 @type_check_only

@@ -56,13 +56,25 @@ BURTORCH_NOINLINE void backwardOfOne(std::size_t k, const T* x, const Matrix<con
   backwardRows<1, wantsInput, adds>(left, k, x, w, dy, dx, dw);
 }
 
-// sums[j] (+)= Σᵢ x[i][j]
+// sums[j] (+)= Σᵢ x[i][j]; four registers of columns at a time, so that no addition waits for another.
 template <class T> BURTORCH_NOINLINE void sumRows(const Matrix<const T>& x, T* sums, Store how) {
-  eachPack<T>(x.cols,
+  constexpr std::size_t L = lanes<T>, wide = 4;
+  std::size_t first = 0;
+  for (; first + wide * L <= x.cols; first += wide * L) {
+    Pack<T> sum[wide];
+    unroll<wide>([&](auto v) BURTORCH_INLINE_LAMBDA {
+      sum[v] = how == Store::add ? load(sums + first + v * L) : fill(T(0));
+    });
+    for (std::size_t i = 0; i < x.rows; ++i)
+      unroll<wide>(
+          [&](auto v) BURTORCH_INLINE_LAMBDA { sum[v] = sum[v] + load(x.row(i) + first + v * L); });
+    unroll<wide>([&](auto v) BURTORCH_INLINE_LAMBDA { store(sums + first + v * L, sum[v]); });
+  }
+  eachPack<T>(x.cols - first,
               [&](std::size_t j, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
-                Pack<T> sum = how == Store::add ? read(sums + j) : fill(T(0));
-                for (std::size_t i = 0; i < x.rows; ++i) sum = sum + read(x.row(i) + j);
-                write(sums + j, sum);
+                Pack<T> sum = how == Store::add ? read(sums + first + j) : fill(T(0));
+                for (std::size_t i = 0; i < x.rows; ++i) sum = sum + read(x.row(i) + first + j);
+                write(sums + first + j, sum);
               });
 }
 

@@ -86,14 +86,22 @@ class Module:
         """Return all parameters."""
         return [view for _, view in self.named_parameters()]
 
+    def _views(self) -> Iterator[bt.View]:
+        """Yield views of all parameters without their names, which take their time."""
+        for _, part in self.parts():
+            if isinstance(part, Module):
+                yield from part._views()
+            else:
+                yield part
+
     @property
     def num_parameters(self) -> int:
         """How many numbers the parameters are."""
-        return sum(view.size for view in self.parameters())
+        return sum(view.size for view in self._views())
 
     def zero_grad(self) -> None:
         """Set the gradients of all parameters to 0."""
-        for view in self.parameters():
+        for view in self._views():
             view.zero_grad()
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
@@ -315,6 +323,10 @@ class SelfAttention(Module):
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         yield from self._heads
         yield "proj", self.projection
+
+    def _views(self) -> Iterator[bt.View]:
+        yield self.keys_queries_values
+        yield from self.projection._views()
 
     def __call__(self, x: bt.View, positions: int | None = None) -> bt.View:
         everything = bt.affine(self.keys_queries_values, x)
