@@ -118,6 +118,7 @@ struct Native {
   void (*jacobian)(const double*, double*, double*) = nullptr;
   py::object owner; // of their code
 };
+const Native none;
 
 // Native code does not ask whether an adjoint is 0, so NaN may be where 0 is right (see emit.hpp). Sums
 // find it; ∞ - ∞ is found as well, which costs time only.
@@ -171,7 +172,7 @@ public:
   std::size_t work() const { return work_; } // of one run, in nodes read and written
   bool hasBlocks() const { return recording_->hasBlocks(); }
   bool hasBranches() const { return !branches_.empty(); }
-  bool isNative() const { return native_.owner.ptr() != nullptr; }
+  bool isNative() const { return native().owner.ptr() != nullptr; }
   const bt::Recording<double>& recording() const { return *recording_; }
 
   // f_value, f and f_batch of one output, f_values and f_jacobian of several.
@@ -179,21 +180,25 @@ public:
     if (hasBranches() || addresses.size() != (outputs_ == 1 ? 3 : 2))
       throw py::value_error("native code has no branches, and three functions for one output, two "
                             "for several");
+    if (isNative()) throw py::value_error("there is native code already");
+    auto made = std::make_unique<Native>();
     if (outputs_ == 1) {
-      native_.value = reinterpret_cast<decltype(Native::value)>(addresses[0]);
-      native_.gradient = reinterpret_cast<decltype(Native::gradient)>(addresses[1]);
-      native_.batch = reinterpret_cast<decltype(Native::batch)>(addresses[2]);
+      made->value = reinterpret_cast<decltype(Native::value)>(addresses[0]);
+      made->gradient = reinterpret_cast<decltype(Native::gradient)>(addresses[1]);
+      made->batch = reinterpret_cast<decltype(Native::batch)>(addresses[2]);
     } else {
-      native_.values = reinterpret_cast<decltype(Native::values)>(addresses[0]);
-      native_.jacobian = reinterpret_cast<decltype(Native::jacobian)>(addresses[1]);
+      made->values = reinterpret_cast<decltype(Native::values)>(addresses[0]);
+      made->jacobian = reinterpret_cast<decltype(Native::jacobian)>(addresses[1]);
     }
-    native_.owner = std::move(owner);
+    made->owner = std::move(owner);
+    native_.store(made.get(), std::memory_order_release); // calls without the lock may be going on
+    nativeOwner_ = std::move(made);
   }
 
   // False: the recorded program would have branched differently here.
   bool values(const double* x, double* results) {
-    if (native_.value != nullptr) return *results = native_.value(x), true;
-    if (native_.values != nullptr) return native_.values(x, results), true;
+    if (native().value != nullptr) return *results = native().value(x), true;
+    if (native().values != nullptr) return native().values(x, results), true;
     return run([&](Space& w) { return values(w, x, results); });
   }
   bool valueAndGradient(const double* x, double* gradient, double& result) {
@@ -203,8 +208,8 @@ public:
   }
   // False: there is no native code, or not for this point: nothing was computed, x is as it was.
   bool nativeGradient(const double* x, double* gradient, double& result) const {
-    if (native_.gradient == nullptr || overlap(x, inputs(), gradient, inputs())) return false;
-    const double value = native_.gradient(x, gradient); // result might be one of x
+    if (native().gradient == nullptr || overlap(x, inputs(), gradient, inputs())) return false;
+    const double value = native().gradient(x, gradient); // result might be one of x
     if (hasNan(gradient, inputs())) [[unlikely]]
       return false;
     result = value;
@@ -223,8 +228,8 @@ public:
   }
   bool jacobian(const double* x, double* results, double* rows) {
     if (outputs_ == 1) return valueAndGradient(x, rows, *results);
-    if (native_.jacobian != nullptr) {
-      native_.jacobian(x, results, rows);
+    if (native().jacobian != nullptr) {
+      native().jacobian(x, results, rows);
       if (!hasNan(rows, outputs_ * inputs())) return true;
     }
     return run([&](Space& w) {
@@ -277,7 +282,7 @@ public:
   class Rows {
   public:
     Rows(const Function& f, bool mayOverlap)
-        : f_(f), isNative_(f.native_.batch != nullptr && !mayOverlap) {
+        : f_(f), isNative_(f.native().batch != nullptr && !mayOverlap) {
       if (isNative_) return;
       if (f.hasBranches() || f.hasBlocks()) loan_.emplace(f);
       else lanes_ = f.recording_->workspace<Lanes>();
@@ -290,7 +295,7 @@ public:
       grads += first * d;
       values += first;
       if (isNative_) {
-        f_.native_.batch(static_cast<unsigned long>(n), x, values, grads);
+        f_.native().batch(static_cast<unsigned long>(n), x, values, grads);
         if (hasNan(grads, n * d)) [[unlikely]]
           replaceNan(x, n, values, grads);
       } else if (!loan_) {
@@ -365,6 +370,9 @@ private:
     return true;
   }
 
+  // Native code may come at any time, and then stays.
+  const Native& native() const { return *native_.load(std::memory_order_acquire); }
+
   std::unique_ptr<const bt::Recording<double>> recording_;
   std::vector<Branch> branches_;
   std::size_t outputs_, work_ = 0;
@@ -373,7 +381,8 @@ private:
   std::optional<bt::Workspace<Dual>> duals_;
   mutable std::mutex mutex_;
   mutable std::vector<Space> idle_; // for runs without it
-  Native native_;
+  std::unique_ptr<const Native> nativeOwner_;
+  std::atomic<const Native*> native_{&none};
 };
 
 // ---- arrays without ceremony ----------------------------------------------------------------------

@@ -16,6 +16,7 @@ import ast
 import hashlib
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -201,6 +202,26 @@ CLANG = Nicety(
 )
 
 
+def compiles_32_bit() -> bool:
+    compiler = find_compiler()
+    if compiler is None or platform.machine() not in {"x86_64", "AMD64"}:
+        return True  # no such processor
+    command = [compiler.path, "-m32", "-x", "c++", "-fsyntax-only", "-"]
+    done = subprocess.run(command, input="#include <vector>", text=True, capture_output=True)
+    return done.returncode == 0
+
+
+def multilib() -> Nicety:
+    compiler = find_compiler()
+    version = f"-{compiler.major}" if compiler and compiler.kind == "g++" else ""
+    return Nicety(
+        f"g++{version}-multilib",  # unlike g++-multilib it does not exclude compilers for ARM
+        "compiles for 32-bit processors",
+        compiles_32_bit,
+        "the lanes of such are not tested",
+    )
+
+
 def has_fuzzer() -> bool:
     clang = find_compiler(CLANG_NAMES)
     if clang is None:
@@ -330,6 +351,7 @@ def prepare(extras: dict[str, str], with_clang: bool) -> None:
             offer(item)
         make_venv()
     if with_clang:
+        offer(multilib())
         offer(CLANG)
         offer(FUZZER)
     for extra, stamp in stale.items():

@@ -1280,3 +1280,51 @@ def test_a_bound_array_that_was_resized_is_not_written_to() -> None:
     x[:] = 1.0
     run()
     assert out[0] == 0.0
+
+
+def _long(x: Any) -> Any:
+    y = x[0]
+    for i in range(4000):
+        y = bt.sin(y) * x[1] + x[i % 2]
+    return y
+
+
+@needs_compiler
+def test_large_functions_are_compiled_in_the_background(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setenv("BURTORCH_CACHE_DIR", str(tmp_path / "cache"))
+    c = bt.compile(_long)
+    first = c.value_and_grad([0.5, 0.25])  # at once: replayed
+    assert c.wait()
+    assert c._last is not None
+    value, gradient = c.value_and_grad([0.5, 0.25])
+    assert value == first[0]
+    np.testing.assert_array_equal(gradient, first[1])
+    assert not bt.compile(_long, backend="replay").wait()
+
+
+@needs_compiler
+def test_a_process_does_not_wait_for_the_background(tmp_path: Path) -> None:
+    script = tmp_path / "cc"
+    script.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nsleep 1000\n")
+    script.chmod(0o700)
+    code = "import time, burtorch as bt; from test_compile import _long; from pathlib import Path\n"
+    code += "print(bt.compile(_long)([0.5, 0.25]) == bt.compile(_long, backend='replay')([0.5, 0.25]))\n"
+    code += f"while not Path({str(tmp_path / 'pid')!r}).exists(): time.sleep(0.01)"
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    env = {**os.environ, "PYTHONPATH": path, "CC": str(script)}
+    env["BURTORCH_CACHE_DIR"] = str(tmp_path / "cache")
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "True\n", "")
+    pid = int((tmp_path / "pid").read_text())
+    for _ in range(500):  # it was killed, but its parent may not know yet
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        state = Path(f"/proc/{pid}/stat")
+        if state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.01)
+    raise AssertionError("the compiler goes on")

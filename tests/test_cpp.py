@@ -36,7 +36,7 @@ SWITCHES = [
 # Lanes without registers, and in those of other instruction sets.
 LANES = ["lanes.plain_array"]
 if platform.machine() in {"x86_64", "AMD64"}:
-    LANES += ["lanes.x86_64_v3", "lanes.x86_64_v4"]
+    LANES += ["lanes.i386", "lanes.x86_64_v3", "lanes.x86_64_v4"]
 
 PRESETS = ("optimized", "debug", "clang", "asan", "tsan")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Callable
 
 import burtorch as bt
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 
 def test_the_factor_of_mul_by_constant_is_differentiated_on_no_road() -> None:
-    def f(x):
+    def f(x: Any) -> Any:
         return bt.mul_by_constant(x[0], x[1])
 
     at = [3.0, 5.0]
@@ -22,12 +23,14 @@ def test_the_factor_of_mul_by_constant_is_differentiated_on_no_road() -> None:
 
 @pytest.mark.parametrize("f", [bt.min, bt.max])
 @pytest.mark.parametrize("direction", [[1.0, 0.0], [0.0, 1.0]])
-def test_a_tie_gives_half_forward_as_backward(f, direction) -> None:
+def test_a_tie_gives_half_forward_as_backward(
+    f: Callable[..., Any], direction: list[float]
+) -> None:
     assert bt.jvp(lambda x: f(x[0], x[1]), [2.0, 2.0], direction) == (2, 0.5)
 
 
 @pytest.mark.parametrize(("f", "slope"), [(bt.sigmoid, 0.25), (bt.softplus, 0.5)])
-def test_smooth_functions_have_their_slope_at_0(f, slope) -> None:
+def test_smooth_functions_have_their_slope_at_0(f: Callable[..., Any], slope: float) -> None:
     assert bt.jvp(f, 0.0, 1.0)[1] == slope
 
 
@@ -48,7 +51,7 @@ def test_derivatives_where_formulas_overflow() -> None:
 @pytest.mark.parametrize("name", ["hidden", "vocab", "embed", "context"])
 def test_a_model_too_large_to_count_is_refused(name: str) -> None:
     with pytest.raises(bt.CapacityError):
-        bt.nn.CharMLP(**{name: 2**62})
+        bt.nn.CharMLP(**{name: 2**62})  # type: ignore[arg-type]
 
 
 def test_a_tape_too_large_to_count_is_refused() -> None:

@@ -502,7 +502,7 @@ def test_micro_batch_is_chosen_by_sizes() -> None:
     loss = model.loss_and_grad(x, y)
     grads = model.grads.copy()
     assert model.micro_batch_for(9) == 9
-    assert model.micro_batch_for(10_000) == 256
+    assert 64 <= model.micro_batch_for(10_000) <= 256
     assert model.loss_and_grad(x, y, micro_batch=9) == loss
     np.testing.assert_array_equal(model.grads, grads)
     assert model.loss(x, y, micro_batch=1) == pytest.approx(loss)

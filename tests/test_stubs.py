@@ -29,7 +29,7 @@ def test_the_stubs_differ_from_the_module_only_where_a_mistake_is_made(tmp_path:
     text = core.read_text(encoding="utf-8")
     core.write_text(
         text.replace("    def tanh(self)", "    def tangens(self)").replace(
-            "def clamp(", "def clip("
+            "def add_squares(", "def squares("
         ),
         encoding="utf-8",
     )
@@ -54,9 +54,9 @@ def test_the_stubs_differ_from_the_module_only_where_a_mistake_is_made(tmp_path:
         "burtorch._core.Value.tanh is not present in stub",
         "burtorch._core.View.tangens is not present at runtime",
         "burtorch._core.View.tanh is not present in stub",
-        "burtorch._core.clamp is not present in stub",
-        "burtorch._core.clip is not present at runtime",
-        "burtorch.clamp is not present in stub",
+        "burtorch._core.add_squares is not present in stub",
+        "burtorch._core.squares is not present at runtime",
+        "burtorch.add_squares is not present in stub",
     ], done.stderr
 
 

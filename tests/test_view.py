@@ -712,3 +712,22 @@ def test_views_are_of_the_dtypes_that_the_kernels_are_made_for() -> None:
     wrong = pytest.raises(ValueError, match="need a tape of dtype float64 or float32")
     with bt.Tape("float16"), wrong:
         bt.vector([1.0])
+
+
+def test_arrays_are_data_beside_views() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    w, b = bt.matrix([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), bt.vector([1.0, -1.0])
+    for made in (lambda x: bt.affine(w, x, b), lambda x: bt.affine(w, [x], b), lambda x: w * x):
+        gradients = []
+        for given in (bt.matrix(x), x):
+            w.zero_grad()
+            (made(given) ** 2).sum().backward()
+            gradients.append(w.grad)
+        np.testing.assert_array_equal(*gradients)
+    node = (w * x)[0, 0]
+    node.backward()
+    factor = node.args[1] if node.args[1].data == x[0, 0] else node.args[0]
+    assert factor.data == x[0, 0]
+    assert factor.grad == 0  # nobody asked for it, and nothing was spent on it
+    with pytest.raises(ValueError, match="columns"):
+        bt.affine(w, np.zeros((2, 4)), b)

@@ -116,7 +116,8 @@ template <class V, Kinks k> Number<V, k> erfc(const Number<V, k>& x) {
   const auto value = erfc(x.now());
   if (x.isPlain()) return N(value);
   const typename N::T one(1);
-  return N(applyAs<op::BinarySub>(Evaluated{value}, one, apply<op::Erf>(x.node)));
+  return N(applyAs<op::BinarySub>(Evaluated<std::remove_const_t<decltype(value)>>{value}, one,
+                                  apply<op::Erf>(x.node)));
 }
 
 template <class V, Kinks k> bool isFiniteNow(const Number<V, k>& x) {

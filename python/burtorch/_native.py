@@ -11,6 +11,7 @@ used for the longest time are removed.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import hashlib
@@ -23,11 +24,12 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["CompilerError", "cache_folder", "compiler", "load"]
+__all__ = ["CompilerError", "cache_folder", "compiler", "in_background", "load"]
 
 # Value-safe: no fused operations where the program has none, no reordering. Nobody reads errno or
 # floating-point traps here.
@@ -220,6 +222,20 @@ def _key(command: list[str], source: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
 
 
+_compilers: set[int] = set()  # those that are running
+
+
+def _kill(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process, signal.SIGKILL)
+
+
+@atexit.register
+def _kill_all() -> None:
+    for process in list(_compilers):
+        _kill(process)
+
+
 def _run(command: list[str], timeout: float | None) -> tuple[int, str]:
     """Run a command with all that it starts; return its status and what it complained about."""
     with subprocess.Popen(
@@ -229,14 +245,16 @@ def _run(command: list[str], timeout: float | None) -> tuple[int, str]:
         stderr=subprocess.PIPE,
         start_new_session=True,
     ) as process:
+        _compilers.add(process.pid)
         try:
             _, complaint = process.communicate(timeout=timeout)
         except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _kill(process.pid)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CompilerError(f"{command[0]} takes longer than {timeout:g} s") from None
             raise
+        finally:
+            _compilers.discard(process.pid)
     return process.returncode, complaint.decode(errors="replace").strip()
 
 
@@ -282,3 +300,20 @@ def _load(command: list[str], source: str, timeout: float | None) -> ctypes.CDLL
                 pass
         library.unlink(missing_ok=True)
     raise CompilerError(f"{library} can't be loaded")
+
+
+# ---- in the background -------------------------------------------------------------------------------
+
+_one_at_a_time = threading.Lock()
+
+
+def in_background(work: Callable[[], None]) -> threading.Thread:
+    """Do work in a thread of its own, after what else is done so; it ends with the process."""
+
+    def when_it_is_its_turn() -> None:
+        with _one_at_a_time:
+            work()
+
+    thread = threading.Thread(target=when_it_is_its_turn, name="burtorch-compile", daemon=True)
+    thread.start()
+    return thread

@@ -11,6 +11,7 @@ import inspect
 import math
 import operator
 import re
+import threading
 import warnings
 from collections.abc import Iterator
 from os import PathLike
@@ -23,11 +24,12 @@ from .transforms import _since, _transforming
 
 __all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
 
-# With backend="auto" a C compiler shall take about a second. What it takes grows with the text, and faster
-# with the numbers that come in and go out. With backend="native" there is no limit.
-_MOST_WORK = 8000
-_MOST_INPUTS = 150
-_MOST_SECONDS = 20.0
+# With backend="auto" the first call waits for a C compiler where it takes about a second. What it takes
+# grows with the text, and faster with the numbers that come in and go out. Larger functions are compiled
+# in the background, and larger ones yet are not. With backend="native" there is no limit.
+_SOON_WORK, _SOON_TRAFFIC = 8000, 150
+_MOST_WORK, _MOST_TRAFFIC = 400_000, 20_000
+_MOST_SECONDS, _MOST_SECONDS_IN_BACKGROUND = 20.0, 120.0
 
 # "number", ("array", shape), (type of a tuple or list, parts), (dict, keys, parts)
 _Structure = Any
@@ -205,6 +207,16 @@ class _Recordings:
         return parts[0] if shape is None else parts
 
 
+def _use_native(function: Any, timeout: float | None) -> None:
+    from . import _native
+
+    # Without guards: where the library gives NaN, the recording is replayed.
+    library = _native.load(function.source("f", guarded=False), timeout)
+    names = ("f_value", "f", "f_batch") if function.outputs == 1 else ("f_values", "f_jacobian")
+    addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
+    function.use_native(addresses, library)
+
+
 class Compiled:
     """A function recorded once and run on new numbers; see compile."""
 
@@ -224,6 +236,7 @@ class Compiled:
             self._signature = inspect.signature(f)
         self._recordings: dict[Any, _Recordings] = {}
         self._last: _Recorded | None = None
+        self._background: threading.Thread | None = None
         self._attribute: str | None = None
         #: value_and_grad(*arguments, out=None): the value and the gradient by all arguments, which has
         #: their structure. With out, an array of the shape of the single argument, it is written there.
@@ -324,24 +337,36 @@ class Compiled:
         if self.backend == "replay" or self.dynamic:
             return
         must = self.backend == "native"
-        traffic = function.inputs * function.outputs
-        is_large = function.work * function.outputs > _MOST_WORK or traffic > _MOST_INPUTS
-        if not must and (is_large or function.has_blocks):
+        work, traffic = function.work * function.outputs, function.inputs * function.outputs
+        if not must and (function.has_blocks or work > _MOST_WORK or traffic > _MOST_TRAFFIC):
             return
         from . import _native  # which imports much that only a compiler needs
 
-        try:
-            # Without guards: where the library gives NaN, the recording is replayed.
-            text = function.source("f", guarded=False)
-            library = _native.load(text, None if must else _MOST_SECONDS)
-        except _native.CompilerError as error:
-            if must:
-                raise
-            _warn_once(str(error))
-            return
-        names = ("f_value", "f", "f_batch") if function.outputs == 1 else ("f_values", "f_jacobian")
-        addresses = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in names]
-        function.use_native(addresses, library)
+        if must:
+            _use_native(function, None)
+        elif work <= _SOON_WORK and traffic <= _SOON_TRAFFIC:
+            try:
+                _use_native(function, _MOST_SECONDS)
+            except _native.CompilerError as error:
+                _warn_once(str(error))
+        else:  # until then, or if it fails, the recording is replayed
+
+            def work_on() -> None:
+                with contextlib.suppress(_native.CompilerError):
+                    _use_native(function, _MOST_SECONDS_IN_BACKGROUND)
+
+            self._background = _native.in_background(work_on)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for native code that is being made in the background, for so many seconds at most.
+
+        Return whether native code is used from now on. Nothing needs it: until then a function is
+        replayed, and the numbers are the same.
+        """
+        if self._background is not None:
+            self._background.join(timeout)
+        recorded = self._last
+        return recorded is not None and bool(recorded.function.is_native)
 
     def _run(
         self,
@@ -593,9 +618,10 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
 
     backend "native" writes C, compiles it with the system's compiler and keeps it in a cache
     (BURTORCH_CACHE_DIR says where, BURTORCH_CACHE_BYTES how large it may become, by default 256 MiB);
-    "replay" walks over the recording. "auto" compiles where that takes about a second: small functions
-    of single Values, without operations on views, which have no C text, and without dynamic=True. The
-    call that records waits for the compiler; if that fails, a warning says so once.
+    "replay" walks over the recording. "auto" compiles functions of single Values, without operations on
+    views, which have no C text, and without dynamic=True. Where that takes about a second, the call that
+    records waits for the compiler; if it fails, a warning says so once. Larger functions are replayed
+    while they are compiled in the background; wait() waits for that.
 
     >>> c = compile(lambda x: x[0] * x[1], backend="replay")
     >>> c([3.0, 4.0])

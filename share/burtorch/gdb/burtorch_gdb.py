@@ -40,7 +40,8 @@ class Tape:
         cursor = tape["cursor_"]
         both = field(cursor, "nodesAndRecords_")  # a tape for several threads
         if both is None:
-            self.nodes, self.records = int(cursor["nodes_"]), int(cursor["records_"])
+            self.nodes = int(cursor["nodes_"]["used"])
+            self.records = int(cursor["records_"]["used"])
         else:
             word = int(both["_M_i"])
             self.nodes, self.records = word >> 32, word & 0xFFFFFFFF
@@ -96,14 +97,21 @@ class Tape:
         return ""
 
 
+def tape_of(handle: Any) -> Tape | None:
+    """Return the tape that a handle points to; None for an empty one."""
+    pointer = handle["tape_"]
+    if int(pointer) == 0 or bool(pointer.dereference()["isNowhere_"]):
+        return None
+    return Tape(pointer.dereference())
+
+
 class ValuePrinter:
     """burtorch::Value"""
 
     def __init__(self, value: Any) -> None:
         self.value = value
         self.index = int(value["index_"])
-        pointer = value["tape_"]
-        self.tape = Tape(pointer.dereference()) if int(pointer) != 0 else None
+        self.tape = tape_of(value)
 
     def is_stale(self) -> bool:
         assert self.tape is not None
@@ -134,8 +142,7 @@ class ViewPrinter:
         self.value = value
         self.first = int(value["index_"])
         self.rows, self.cols = int(value["rows_"]), int(value["cols_"])
-        pointer = value["tape_"]
-        self.tape = Tape(pointer.dereference()) if int(pointer) != 0 else None
+        self.tape = tape_of(value)
 
     def is_stale(self) -> bool:
         assert self.tape is not None
