@@ -969,11 +969,18 @@ def test_native_code_of_several_outputs() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("n", [1000, 80_000])
-def test_auto_replays_what_would_compile_for_long(n: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(_native, "load", lambda *_: pytest.fail("this would take long"))
+def test_auto_replays_what_would_compile_for_long(monkeypatch: Any) -> None:
+    asked = threading.Event()
+    monkeypatch.setattr(compiled, "_use_native", lambda *_: asked.wait(10))
     c = bt.compile(lambda x: bt.reduce_sum_of_squares(list(x)))
-    assert c(np.ones(n)) == n
+    assert c(np.ones(1000)) == 1000  # while it is compiled in the background
+    assert not c.wait(0)
+    asked.set()
+    c.wait()
+    monkeypatch.setattr(compiled, "_use_native", lambda *_: pytest.fail("this would take long"))
+    c = bt.compile(lambda x: bt.reduce_sum_of_squares(list(x)))
+    assert c(np.ones(80_000)) == 80_000
+    assert c._background is None
 
 
 @needs_compiler

@@ -28,7 +28,7 @@ __all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
 # grows with the text, and faster with the numbers that come in and go out. Larger functions are compiled
 # in the background, and larger ones yet are not. With backend="native" there is no limit.
 _SOON_WORK, _SOON_TRAFFIC = 8000, 150
-_MOST_WORK, _MOST_TRAFFIC = 400_000, 20_000
+_MOST_WORK, _MOST_TRAFFIC = 400_000, 2_000
 _MOST_SECONDS, _MOST_SECONDS_IN_BACKGROUND = 20.0, 120.0
 
 # "number", ("array", shape), (type of a tuple or list, parts), (dict, keys, parts)
