@@ -65,10 +65,10 @@ TEST_CASE("every operation: the second derivatives of duals, also where a graph 
   }
   for (std::size_t i = 0; i < count; ++i) {
     const auto f = [i](auto x) {
-      using V = std::remove_cv_t<typename decltype(x)::element_type>;
-      std::vector<V> inputs;
-      for (const V& each : x) inputs.push_back(each * each + 0.1 * each); // a curve before it
-      return every::operation<V>(inputs)[i].root;
+      using Handle = std::remove_cv_t<typename decltype(x)::element_type>;
+      std::vector<Handle> inputs;
+      for (const Handle& each : x) inputs.push_back(each * each + 0.1 * each); // a curve before it
+      return every::operation<Handle>(inputs)[i].root;
     };
     for (const Kinks kinks : {Kinks::decided, Kinks::open}) {
       Tape<double> tape;
@@ -109,8 +109,8 @@ TEST_CASE("what is not chosen has no say, in values and in derivatives") {
       CHECK(f.valueAndGradient(workspace, Reals{none, bad}, gradient) == 0.0);
       CHECK(gradient == Reals{0.0, 0.0});
     }
-  for (const double tiny : {std::numeric_limits<double>::denorm_min(), 1e-300, 1e300})
-    CHECK(f.valueAndGradient(workspace, Reals{tiny, 2.0}, gradient) == std::log(2.0));
+  for (const double some : {std::numeric_limits<double>::denorm_min(), 1e-300, 1e300})
+    CHECK(f.valueAndGradient(workspace, Reals{some, 2.0}, gradient) == std::log(2.0));
 }
 
 TEST_CASE("an adjoint of 0 that is a number gives nothing, one that is a node gives") {

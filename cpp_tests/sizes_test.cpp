@@ -38,7 +38,7 @@ TEST_CASE("sizes: sums and products stop at the largest") {
 TEST_CASE_TEMPLATE("sizes: leaves and views", Index, std::uint16_t, std::uint32_t, std::uint64_t) {
   using Tape = burtorch::Tape<double, Index>;
   using View = burtorch::View<double, Index>;
-  for (const std::size_t before : {0, 1, 300}) {
+  for (const std::size_t before : {0u, 1u, 300u}) {
     Tape tape;
     tape.leaves(before);
     const auto capacity = tape.capacity();

@@ -137,13 +137,15 @@ namespace detail {
 
 #if BURTORCH_VECTOR_EXTENSIONS && defined(__AVX__)
 // All ones in the first n of W lanes: a window into W times all ones, then W times all zeros.
-template <class Bits, std::size_t W> BURTORCH_INLINE __m256i firstOf(std::size_t n) {
+template <class Bits, std::size_t W> BURTORCH_INLINE auto firstOf(std::size_t n) {
   static constexpr auto window = [] {
     std::array<Bits, 2 * W> w{};
     for (std::size_t i = 0; i < W; ++i) w[i] = -1;
     return w;
   }();
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(window.data() + (W - n)));
+  std::conditional_t<W * sizeof(Bits) == 32, __m256i, __m128i> mask;
+  std::memcpy(&mask, window.data() + (W - n), sizeof(mask));
+  return mask;
 }
 #endif
 
@@ -165,6 +167,10 @@ BURTORCH_INLINE typename Register<T, W>::type loadFirst(const T* from, std::size
       return (Part)_mm256_maskload_ps(from, firstOf<std::int32_t, 8>(n));
     if constexpr (std::same_as<T, double> && W == 4)
       return (Part)_mm256_maskload_pd(from, firstOf<std::int64_t, 4>(n));
+    if constexpr (std::same_as<T, float> && W == 4)
+      return (Part)_mm_maskload_ps(from, firstOf<std::int32_t, 4>(n));
+    if constexpr (std::same_as<T, double> && W == 2)
+      return (Part)_mm_maskload_pd(from, firstOf<std::int64_t, 2>(n));
 #endif
     Part x{};
     for (std::size_t i = 0; i < n; ++i) x[i] = from[i];
@@ -188,6 +194,10 @@ BURTORCH_INLINE void storeFirst(T* to, const typename Register<T, W>::type& x, s
       return _mm256_maskstore_ps(to, firstOf<std::int32_t, 8>(n), (__m256)x);
     if constexpr (std::same_as<T, double> && W == 4)
       return _mm256_maskstore_pd(to, firstOf<std::int64_t, 4>(n), (__m256d)x);
+    if constexpr (std::same_as<T, float> && W == 4)
+      return _mm_maskstore_ps(to, firstOf<std::int32_t, 4>(n), (__m128)x);
+    if constexpr (std::same_as<T, double> && W == 2)
+      return _mm_maskstore_pd(to, firstOf<std::int64_t, 2>(n), (__m128d)x);
 #endif
     for (std::size_t i = 0; i < n; ++i) to[i] = x[i];
   }
