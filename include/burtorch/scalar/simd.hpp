@@ -143,9 +143,10 @@ template <class Bits, std::size_t W> BURTORCH_INLINE auto firstOf(std::size_t n)
     for (std::size_t i = 0; i < W; ++i) w[i] = -1;
     return w;
   }();
-  std::conditional_t<W * sizeof(Bits) == 32, __m256i, __m128i> mask;
-  std::memcpy(&mask, window.data() + (W - n), sizeof(mask));
-  return mask;
+  const Bits* const from = window.data() + (W - n);
+  if constexpr (W * sizeof(Bits) == 32)
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+  else return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 #endif
 
