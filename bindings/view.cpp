@@ -460,7 +460,7 @@ PyObject* mapView(bt::Op operation, PyObject* x, double lo, double hi) {
 namespace {
 
 // A view of leaves with these numbers; in a function that is being recorded, 1·x as detach() of a Value.
-py::object detached(const py::object& object) {
+py::object detachedView(const py::object& object) {
   const PyView& view = viewOf(object);
   return visitPlain(*view.tape, [&]<class T>(TapeOf<T>& t) -> py::object {
     view.as<T>().check();
@@ -476,7 +476,7 @@ py::object detached(const py::object& object) {
 PyObject* detachView(PyObject* x) {
   return guarded([&]() -> PyObject* {
     if (!isView(x)) return nullptr;
-    return detached(py::reinterpret_borrow<py::object>(x)).release().ptr();
+    return detachedView(py::reinterpret_borrow<py::object>(x)).release().ptr();
   });
 }
 
@@ -885,7 +885,7 @@ void registerView(py::module_& module) {
           },
           "The mean of all elements: a Value.")
       .def("reshape", &reshape, "The same nodes in another shape.")
-      .def("detach", &detached, "The same numbers without a gradient; burtorch.stop_gradient.")
+      .def("detach", &detachedView, "The same numbers without a gradient; burtorch.stop_gradient.")
       .def("backward", &backward, "Compute the gradients of its one number.")
       .def(
           "zero_grad",
