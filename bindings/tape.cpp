@@ -283,7 +283,28 @@ template <class T> void TapeOf<T>::collect() {
   }
 }
 
-#define BURTORCH_DTYPE(name, type) template void TapeOf<type>::collect();
+// Blocks have thousands of nodes that nobody named: where handles are few, theirs are cleared one by one.
+template <class T> void TapeOf<T>::forgetValues(std::size_t first, std::size_t end) {
+  if (watchedFrom) watchedFrom = std::min(*watchedFrom, tape.records().size());
+  end = std::min(end, valuesOfNode.size());
+  if (first >= end) return;
+  constexpr std::size_t costOfOne = 16; // a handle takes as long as a run of so many nodes
+  if ((live.size() + views.size()) * costOfOne > end - first) {
+    std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(first),
+              valuesOfNode.begin() + static_cast<std::ptrdiff_t>(end), 0);
+    return;
+  }
+  const auto forget = [&](std::size_t node) { // of handles that were stale already, too: they count 0
+    if (node >= first && node < end) valuesOfNode[node] = 0;
+  };
+  for (const PyValue* value : live) forget(value->as<T>().sysGetRawNodeIndex());
+  for (const PyView* view : views)
+    if (const auto v = view->as<T>(); v.size() != 0) forget(lastNodeOf(v));
+}
+
+#define BURTORCH_DTYPE(name, type)                                                                 \
+  template void TapeOf<type>::collect();                                                           \
+  template void TapeOf<type>::forgetValues(std::size_t, std::size_t);
 BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
 
@@ -501,7 +522,7 @@ void registerTape(py::module_& module) {
         if (!isValue(root.ptr()))
           throw py::type_error(std::string("backward needs a Value, not ") +
                                Py_TYPE(root.ptr())->tp_name);
-        root.attr("backward")();
+        if (!backwardOf(root.ptr(), nullptr)) throw py::error_already_set();
       },
       py::arg("root"), "Compute the gradients of root by everything it was made from.");
   module.def("backward_with_scratch_storage", &backwardWithScratch, py::arg("root"),

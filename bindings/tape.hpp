@@ -181,13 +181,7 @@ public:
   }
   // Nodes [first, end) were rewound, and no newer ones stay: their Values, if any, are stale and
   // count no more.
-  void forgetValues(std::size_t first, std::size_t end) {
-    if (watchedFrom) watchedFrom = std::min(*watchedFrom, tape.records().size());
-    end = std::min(end, valuesOfNode.size());
-    if (first < end)
-      std::fill(valuesOfNode.begin() + static_cast<std::ptrdiff_t>(first),
-                valuesOfNode.begin() + static_cast<std::ptrdiff_t>(end), 0);
-  }
+  void forgetValues(std::size_t first, std::size_t end);
 
   void settle() override {
     if (!std::exchange(isForgetting_, false)) return;

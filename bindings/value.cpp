@@ -664,32 +664,41 @@ PyObject* safeRepresent(PyObject* self) {
 
 // ---- methods --------------------------------------------------------------------------------------
 
+} // namespace
+
+template <class T> bool sweepFrom(TapeOf<T>& t, const typename TapeOf<T>::Value& root) {
+  if (t.busy) throw TapeIsBusy();
+  demandGradients(t, root);
+  if (t.watchedFrom) [[unlikely]] {
+    watchedBackward(t, root);
+    return true;
+  }
+  if (t.tape.records().size() < longSweep) {
+    if constexpr (isOther<T>)
+      Others<T>::backward(
+          root, [] { return false; }, longSweep);
+    else bt::backwardReaching(root); // garbage may lie below
+    return true;
+  }
+  const typename TapeOf<T>::Busy busy(t);
+  const Unlocked unlocked;
+  if constexpr (isOther<T>) return Others<T>::backward(root, isInterrupted, longSweep);
+  else return bt::backwardUntil(root, isInterrupted, longSweep);
+}
+
+#define BURTORCH_DTYPE(name, type)                                                                 \
+  template bool sweepFrom<type>(TapeOf<type>&, const TapeOf<type>::Value&);
+BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+
 PyObject* backwardOf(PyObject* self, PyObject*) {
-  return withValue(self, []<class T>(TapeOf<T>& t, const auto& v) -> PyObject* {
-    if (t.busy) throw TapeIsBusy();
-    demandGradients(t, v);
-    if (t.watchedFrom) [[unlikely]] {
-      watchedBackward(t, v);
-      Py_RETURN_NONE;
-    }
-    if (t.tape.records().size() < longSweep) {
-      if constexpr (isOther<T>)
-        Others<T>::backward(
-            v, [] { return false; }, longSweep);
-      else bt::backwardReaching(v); // garbage may lie below
-      Py_RETURN_NONE;
-    }
-    const typename TapeOf<T>::Busy busy(t);
-    bool finished = false;
-    {
-      const Unlocked unlocked;
-      if constexpr (isOther<T>) finished = Others<T>::backward(v, isInterrupted, longSweep);
-      else finished = bt::backwardUntil(v, isInterrupted, longSweep);
-    }
-    if (!finished) return nullptr;
+  return withValue(self, [](auto& t, const auto& v) -> PyObject* {
+    if (!sweepFrom(t, v)) return nullptr;
     Py_RETURN_NONE;
   });
 }
+
+namespace {
 
 PyObject* copySelf(PyObject* self, PyObject*) { return positive(self); }
 

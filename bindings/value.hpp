@@ -46,6 +46,10 @@ inline PyObject* positive(PyObject* x) {
 // A new Python Value for a node.
 template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>::Value& v);
 
+// The gradients of the root; false with an error set if a signal ended the sweep.
+template <class T> bool sweepFrom(TapeOf<T>& tape, const typename TapeOf<T>::Value& root);
+PyObject* backwardOf(PyObject* value, PyObject*); // the same, as a method
+
 // A new exception of the module, with these base classes: one, or a tuple.
 PyObject* newException(PyObject* module, const char* name, const char* doc, PyObject* bases);
 

@@ -708,14 +708,13 @@ void nameElements(PyView& view, const std::optional<std::string>& name) {
 }
 
 void backward(const PyView& view) {
-  const py::object root = with(view, [&](auto& t, const auto& v) {
+  with(view, [&](auto& t, const auto& v) {
     v.check();
     if (v.size() != 1)
       throw py::value_error("backward() needs one number, not a View of shape " +
                             textOf(shapeOf(view)) + "; take its sum(), say");
-    return valueObject(t, v[0]);
+    if (!sweepFrom(t, v[0])) throw py::error_already_set();
   });
-  root.attr("backward")();
 }
 
 // ---- random numbers -------------------------------------------------------------------------------

@@ -501,3 +501,19 @@ def test_gradients_and_marks_wait_for_another_threads_sweep() -> None:
             done.set()
             thread.join()
             assert refused == "this tape is in use by a long call of another thread", name
+
+
+def test_a_scope_forgets_the_views_that_outlive_it() -> None:
+    """Whose nodes were rewound counts no more: what takes their place is dropped with its own view."""
+    tape = bt.Tape("float64")
+    with tape:
+        before = len(tape)
+        with tape.scope():
+            stale = bt.vector(np.zeros(10_000))
+            part = stale[100:200]
+        fresh = bt.vector(np.ones(10_000))
+        assert len(tape) == before + 10_000
+        del fresh
+        assert len(tape) == before
+        del stale, part
+        assert len(tape) == before
