@@ -7,8 +7,8 @@
 #include "yardstick.hpp"
 
 #include <burtorch/burtorch.hpp>
-#include <burtorch/program.hpp>
-#include <burtorch/replay.hpp>
+#include <burtorch/run/program.hpp>
+#include <burtorch/run/replay.hpp>
 
 #include <array>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "timing.hpp"
 
 #include <burtorch/burtorch.hpp>
-#include <burtorch/scalar/types.hpp>
+#include <burtorch/op/types.hpp>
 
 #include <cmath>
 #include <cstdio>

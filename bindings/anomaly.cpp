@@ -11,7 +11,7 @@
 #include "scalars.hpp"
 #include "value.hpp"
 
-#include <burtorch/anomaly.hpp>
+#include <burtorch/run/anomaly.hpp>
 
 #include <algorithm>
 #include <memory>

@@ -13,10 +13,10 @@
 #include "register.hpp"
 #include "value.hpp"
 
-#include <burtorch/emit.hpp>
+#include <burtorch/run/emit.hpp>
 #include <burtorch/optim/minimize.hpp>
-#include <burtorch/replay.hpp>
-#include <burtorch/scalar/dual.hpp>
+#include <burtorch/run/replay.hpp>
+#include <burtorch/op/dual.hpp>
 #include <burtorch/viz/dot.hpp>
 
 #include <pybind11/numpy.h>

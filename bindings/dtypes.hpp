@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/scalar/types.hpp>
+#include <burtorch/op/types.hpp>
 
 #include <concepts>
 #include <cstdint>

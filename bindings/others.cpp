@@ -5,7 +5,7 @@
 #define BURTORCH_INSTRUMENTED 1
 #include "others.hpp"
 
-#include <burtorch/anomaly.hpp>
+#include <burtorch/run/anomaly.hpp>
 
 namespace burtorch_python {
 

@@ -6,8 +6,8 @@
 #include "register.hpp"
 #include "value.hpp"
 
-#include <burtorch/block/recorded.hpp>
-#include <burtorch/recorded.hpp>
+#include <burtorch/run/recorded_blocks.hpp>
+#include <burtorch/run/recorded.hpp>
 
 #include <concepts>
 #include <cstddef>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/memory.hpp>
+#include <burtorch/base/memory.hpp>
 
 #include <atomic>
 #include <cstddef>

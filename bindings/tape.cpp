@@ -294,9 +294,10 @@ template <class T> void TapeOf<T>::forgetValues(std::size_t first, std::size_t e
               valuesOfNode.begin() + static_cast<std::ptrdiff_t>(end), 0);
     return;
   }
-  const auto forget = [&](std::size_t node) { // of handles that were stale already, too: they count 0
-    if (node >= first && node < end) valuesOfNode[node] = 0;
-  };
+  const auto forget =
+      [&](std::size_t node) { // of handles that were stale already, too: they count 0
+        if (node >= first && node < end) valuesOfNode[node] = 0;
+      };
   for (const PyValue* value : live) forget(value->as<T>().sysGetRawNodeIndex());
   for (const PyView* view : views)
     if (const auto v = view->as<T>(); v.size() != 0) forget(lastNodeOf(v));

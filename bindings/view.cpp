@@ -10,7 +10,7 @@
 #include <burtorch/block/blocks.hpp>
 #include <burtorch/io/blocks.hpp>
 #include <burtorch/nn/init.hpp>
-#include <burtorch/random.hpp>
+#include <burtorch/base/random.hpp>
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>

@@ -1,8 +1,8 @@
 // cpp_tests/anomaly_test.cpp — the operation that made a NaN or an infinity is found
 // SPDX-License-Identifier: MIT
-#include <burtorch/anomaly.hpp>
+#include <burtorch/run/anomaly.hpp>
 #include <burtorch/burtorch.hpp>
-#include <burtorch/scalar/types.hpp>
+#include <burtorch/op/types.hpp>
 
 #include <doctest/doctest.h>
 

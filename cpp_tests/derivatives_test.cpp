@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "every_operation.hpp"
 
-#include <burtorch/derivatives.hpp>
-#include <burtorch/replay.hpp>
+#include <burtorch/run/derivatives.hpp>
+#include <burtorch/run/replay.hpp>
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
 // cpp_tests/dual_test.cpp — forward mode agrees with reverse mode, and derivatives of derivatives with formulas
 // SPDX-License-Identifier: MIT
 #include <burtorch/burtorch.hpp>
-#include <burtorch/derivatives.hpp>
-#include <burtorch/scalar/dual.hpp>
+#include <burtorch/run/derivatives.hpp>
+#include <burtorch/op/dual.hpp>
 #include <burtorch/scalar/quad.hpp>
 #include <burtorch/scalar/vector_math.hpp>
 

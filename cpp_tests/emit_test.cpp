@@ -5,7 +5,7 @@
 #include "recording_support.hpp"
 
 #include <burtorch/block/blocks.hpp>
-#include <burtorch/emit.hpp>
+#include <burtorch/run/emit.hpp>
 #include <burtorch/view.hpp>
 
 #include <doctest/doctest.h>

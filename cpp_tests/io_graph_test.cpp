@@ -3,7 +3,7 @@
 #include "io_support.hpp"
 
 #include <burtorch/io/graph.hpp>
-#include <burtorch/replay.hpp>
+#include <burtorch/run/replay.hpp>
 
 #include <cmath>
 #include <cstdlib>

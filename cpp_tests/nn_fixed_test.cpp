@@ -3,7 +3,7 @@
 #include <burtorch/backward.hpp>
 #include <burtorch/nn/fixed.hpp>
 #include <burtorch/nn/models.hpp>
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 #include "support.hpp"
 
 #include <burtorch/burtorch.hpp>
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 #include <burtorch/scalar/simd.hpp>
 #include <burtorch/scalar/vector_math.hpp>
 

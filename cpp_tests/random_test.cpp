@@ -1,6 +1,6 @@
 // cpp_tests/random_test.cpp — the generator: known numbers, ranges, distributions, state
 // SPDX-License-Identifier: MIT
-#include <burtorch/random.hpp>
+#include <burtorch/base/random.hpp>
 
 #include <doctest/doctest.h>
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "every_operation.hpp"
 
-#include <burtorch/block/recorded.hpp>
-#include <burtorch/derivatives.hpp>
-#include <burtorch/recorded.hpp>
-#include <burtorch/replay.hpp>
+#include <burtorch/run/recorded_blocks.hpp>
+#include <burtorch/run/derivatives.hpp>
+#include <burtorch/run/recorded.hpp>
+#include <burtorch/run/replay.hpp>
 
 #include <doctest/doctest.h>
 

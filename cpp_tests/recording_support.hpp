@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/replay.hpp>
+#include <burtorch/run/replay.hpp>
 
 #include <vector>
 

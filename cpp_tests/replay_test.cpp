@@ -5,8 +5,8 @@
 #include "recording_support.hpp"
 
 #include <burtorch/block/blocks.hpp>
-#include <burtorch/replay.hpp>
-#include <burtorch/scalar/dual.hpp>
+#include <burtorch/run/replay.hpp>
+#include <burtorch/op/dual.hpp>
 #include <burtorch/view.hpp>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // cpp_tests/replay_threads_test.cpp — one recording, many threads, each in a workspace of its own
 // SPDX-License-Identifier: MIT
-#include <burtorch/replay.hpp>
+#include <burtorch/run/replay.hpp>
 
 #include <doctest/doctest.h>
 

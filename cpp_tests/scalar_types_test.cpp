@@ -9,7 +9,7 @@
 // sanitizer take one type of each kind; the whole list is for the others.
 #define BURTORCH_INSTRUMENTED 1
 #include <burtorch/burtorch.hpp>
-#include <burtorch/scalar/types.hpp>
+#include <burtorch/op/types.hpp>
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 
 #include <burtorch/block/blocks.hpp>
 #include <burtorch/nn/models.hpp>
-#include <burtorch/sizes.hpp>
+#include <burtorch/base/sizes.hpp>
 #include <burtorch/view.hpp>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // cpp_tests/team_test.cpp — threads that stay: who runs what, more and fewer of them, after a fork
 // SPDX-License-Identifier: MIT
-#include <burtorch/team.hpp>
+#include <burtorch/base/team.hpp>
 
 #include <doctest/doctest.h>
 

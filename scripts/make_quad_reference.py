@@ -90,7 +90,7 @@ def digits():
     yield "// SPDX-License-Identifier: MIT"
     yield "#pragma once"
     yield ""
-    yield "#include <burtorch/config.hpp>"
+    yield "#include <burtorch/base/config.hpp>"
     yield ""
     yield "#include <cstdint>"
     yield ""

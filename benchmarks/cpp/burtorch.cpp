@@ -5,7 +5,7 @@
 #include "loop.hpp"
 
 #include <burtorch/burtorch.hpp>
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstdint>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "loop.hpp"
 
-#if __has_include(<burtorch/emit.hpp>)
+#if __has_include(<burtorch/run/emit.hpp>)
 #include <burtorch/burtorch.hpp>
-#include <burtorch/emit.hpp>
-#include <burtorch/replay.hpp>
+#include <burtorch/run/emit.hpp>
+#include <burtorch/run/replay.hpp>
 
 #include <array>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // expect: when its inputs have no values: it can.t branch on them. Use select
 // cpp_tests/must_not_compile/program_branch_on_symbol.cpp — a symbol is no condition
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // expect: aSymbolWasUsedBeforeItWasGivenAValue
 // cpp_tests/must_not_compile/program_empty_symbol.cpp — a symbol made from nothing has no value to add to
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

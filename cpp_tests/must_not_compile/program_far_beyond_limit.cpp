@@ -1,7 +1,7 @@
 // expect: thisProgramIsFarBeyond_BURTORCH_PROGRAM_LIMIT
 // cpp_tests/must_not_compile/program_far_beyond_limit.cpp — a Program that is too long stops where it would take a compiler minutes
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // expect: integers have no derivatives
 // cpp_tests/must_not_compile/program_integers.cpp — a Program does not run over integers
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

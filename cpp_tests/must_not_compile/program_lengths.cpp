@@ -1,7 +1,7 @@
 // expect: the two sequences have different lengths
 // cpp_tests/must_not_compile/program_lengths.cpp — an inner product of different lengths
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

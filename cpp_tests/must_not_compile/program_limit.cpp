@@ -1,7 +1,7 @@
 // expect: this Program has more instructions than BURTORCH_PROGRAM_LIMIT
 // cpp_tests/must_not_compile/program_limit.cpp — a Program that is too long says so
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

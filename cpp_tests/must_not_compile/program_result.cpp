@@ -1,7 +1,7 @@
 // expect: the lambda of a Program returns a symbol or a number
 // cpp_tests/must_not_compile/program_result.cpp — what a Program can't return
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

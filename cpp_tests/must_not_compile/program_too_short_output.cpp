@@ -1,7 +1,7 @@
 // expect: an array that has too few elements
 // cpp_tests/must_not_compile/program_too_short_output.cpp — nor is a gradient written beyond its array
 // SPDX-License-Identifier: MIT
-#include <burtorch/program.hpp>
+#include <burtorch/run/program.hpp>
 
 #include <array>
 #include <cstddef>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <burtorch/op/table.hpp>
-#include <burtorch/tape.hpp>
+#include <burtorch/tape/tape.hpp>
 
 #include <algorithm>
 #include <compare>

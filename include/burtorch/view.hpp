@@ -7,7 +7,7 @@
 // that compute with whole views are in block/.
 #pragma once
 
-#include <burtorch/tape.hpp>
+#include <burtorch/tape/tape.hpp>
 #include <burtorch/value.hpp>
 
 #include <algorithm>

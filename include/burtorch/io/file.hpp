@@ -5,7 +5,7 @@
 // kind `file` that names the path and the system's reason; a FileError also has the system's number.
 #pragma once
 
-#include <burtorch/error.hpp>
+#include <burtorch/base/error.hpp>
 
 #include <algorithm>
 #include <array>

@@ -21,9 +21,9 @@
 #include <burtorch/io/checksum.hpp>
 #include <burtorch/io/file.hpp>
 #include <burtorch/io/stream.hpp>
-#include <burtorch/tape.hpp>
+#include <burtorch/tape/tape.hpp>
 #include <burtorch/view.hpp>
-#include <burtorch/viz/text.hpp>
+#include <burtorch/base/text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -125,7 +125,7 @@ struct GraphFile {
 
 // What is not UTF-8 becomes U+FFFD, as wherever labels are written.
 inline std::string asUtf8(std::string_view label) {
-  return viz::detail::escaped(label, [](const auto&...) { return false; });
+  return escaped(label, [](const auto&...) { return false; });
 }
 
 // ---- saving --------------------------------------------------------------------------------------

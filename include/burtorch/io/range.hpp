@@ -16,7 +16,7 @@
 #pragma once
 
 #include <burtorch/io/layout.hpp>
-#include <burtorch/tape.hpp>
+#include <burtorch/tape/tape.hpp>
 
 #include <array>
 #include <cstddef>

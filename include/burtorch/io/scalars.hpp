@@ -3,7 +3,7 @@
 #pragma once
 
 #include <burtorch/io/layout.hpp>
-#include <burtorch/scalar/types.hpp>
+#include <burtorch/op/types.hpp>
 
 BURTORCH_BEGIN_NAMESPACE
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <burtorch/nn/models.hpp>
-#include <burtorch/random.hpp>
+#include <burtorch/base/random.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/random.hpp>
+#include <burtorch/base/random.hpp>
 #include <burtorch/view.hpp>
 
 #include <cmath>

@@ -8,7 +8,7 @@
 
 #include <burtorch/block/blocks.hpp>
 #include <burtorch/nn/init.hpp>
-#include <burtorch/random.hpp>
+#include <burtorch/base/random.hpp>
 #include <burtorch/value.hpp>
 #include <burtorch/view.hpp>
 

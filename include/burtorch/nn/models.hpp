@@ -7,8 +7,8 @@
 #pragma once
 
 #include <burtorch/nn/layers.hpp>
-#include <burtorch/random.hpp>
-#include <burtorch/tape.hpp>
+#include <burtorch/base/random.hpp>
+#include <burtorch/tape/tape.hpp>
 
 #include <algorithm>
 #include <cstddef>

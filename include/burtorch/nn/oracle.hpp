@@ -16,7 +16,7 @@
 
 #include <burtorch/backward.hpp>
 #include <burtorch/nn/models.hpp>
-#include <burtorch/team.hpp>
+#include <burtorch/base/team.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -5,7 +5,7 @@
 // (detail::Pull in backward.hpp), so that sums of contributions round alike.
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 #include <burtorch/op/table.hpp>
 
 #include <cstddef>

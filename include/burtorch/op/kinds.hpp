@@ -19,7 +19,7 @@
 // derivative; the tape derives those forms from the same struct.
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 #include <burtorch/scalar/scalar.hpp>
 
 #include <cmath>

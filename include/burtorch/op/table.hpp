@@ -5,7 +5,7 @@
 // the tests' enumeration. Adding an operation is adding one struct and its line here.
 #pragma once
 
-#include <burtorch/error.hpp>
+#include <burtorch/base/error.hpp>
 #include <burtorch/op/binary.hpp>
 #include <burtorch/op/reduce.hpp>
 #include <burtorch/op/unary.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/error.hpp>
+#include <burtorch/base/error.hpp>
 #include <burtorch/kernel/vector.hpp>
 
 #include <algorithm>

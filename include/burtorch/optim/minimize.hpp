@@ -15,7 +15,7 @@
 // What is NaN at the start stays there: no steps, not converged.
 #pragma once
 
-#include <burtorch/error.hpp>
+#include <burtorch/base/error.hpp>
 #include <burtorch/kernel/vector.hpp>
 #include <burtorch/optim/adam.hpp>
 #include <burtorch/optim/sgd.hpp>

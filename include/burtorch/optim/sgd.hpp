@@ -12,7 +12,7 @@
 // The formulas are those of torch.optim, so that results can be compared.
 #pragma once
 
-#include <burtorch/error.hpp>
+#include <burtorch/base/error.hpp>
 #include <burtorch/kernel/vector.hpp>
 
 #include <cstddef>

@@ -10,7 +10,7 @@
 //   if (scale.unscale(tape.grads().first(n), gradients)) …      // as floats; a step can be made
 #pragma once
 
-#include <burtorch/error.hpp>
+#include <burtorch/base/error.hpp>
 #include <burtorch/scalar/scalar.hpp>
 
 #include <cmath>

@@ -16,7 +16,7 @@
 //   hasTangent<T>, passive(x)            that it carries a derivative along (dual.hpp), and x without it
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 
 #include <cmath>
 #include <concepts>

@@ -20,7 +20,7 @@
 // exp, log, tanh and their like are in vector_math.hpp. Nothing here needs or wants -ffast-math.
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 #include <burtorch/scalar/scalar.hpp>
 
 #include <array>

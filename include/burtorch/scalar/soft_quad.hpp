@@ -7,7 +7,7 @@
 // one that is set if anything further down was lost.
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 
 #include <bit>
 #include <concepts>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 
 #include <cstdint>
 

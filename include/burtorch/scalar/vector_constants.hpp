@@ -4,7 +4,7 @@
 // What each polynomial approximates stands beside its use in vector_math.hpp and in the script.
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 
 BURTORCH_BEGIN_NAMESPACE
 

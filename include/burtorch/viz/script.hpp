@@ -8,7 +8,7 @@
 #pragma once
 
 #include <burtorch/backward.hpp>
-#include <burtorch/tape.hpp>
+#include <burtorch/tape/tape.hpp>
 #include <burtorch/value.hpp>
 #include <burtorch/viz/text.hpp>
 

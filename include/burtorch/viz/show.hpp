@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/error.hpp>
+#include <burtorch/base/error.hpp>
 #include <burtorch/viz/dot.hpp>
 
 #include <atomic>

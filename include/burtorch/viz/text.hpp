@@ -1,12 +1,13 @@
 // burtorch/viz/text.hpp — numbers and labels as text that another program will read
 // SPDX-License-Identifier: MIT
 //
-// The one place that knows how to quote. A label is any bytes: what is not UTF-8 becomes U+FFFD, so
+// How pictures and scripts quote. A label is any bytes: what is not UTF-8 becomes U+FFFD, so
 // that every text made here is UTF-8, and a reader gets back exactly the characters that were
 // written (pictures, which cannot show control characters, show their symbols instead: ␀, ␛, …).
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
+#include <burtorch/base/text.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -23,42 +24,6 @@ namespace viz {
 
 namespace detail {
 
-// Bytes of the well-formed UTF-8 sequence at the start of the text; 0 if there is none.
-inline std::size_t sequenceLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  const std::size_t length = lead < 0x80   ? 1
-                             : lead < 0xC2 ? 0
-                             : lead < 0xE0 ? 2
-                             : lead < 0xF0 ? 3
-                             : lead < 0xF5 ? 4
-                                           : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  if (length < 3) return length;
-  const unsigned next = byte(1);
-  const bool overlong = (lead == 0xE0 && next < 0xA0) || (lead == 0xF0 && next < 0x90);
-  const bool surrogate = lead == 0xED && next > 0x9F;
-  const bool tooLarge = lead == 0xF4 && next > 0x8F;
-  return overlong || surrogate || tooLarge ? 0 : length;
-}
-
-// The text, with what put(out, character) has put in place of the characters for which it returns
-// true. A character is its UTF-8.
-template <class Put> std::string escaped(std::string_view text, const Put& put) {
-  std::string out;
-  out.reserve(text.size() + 2);
-  while (!text.empty()) {
-    const std::size_t length = sequenceLength(text);
-    const std::string_view character =
-        length == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, length); // U+FFFD
-    if (!put(out, character)) out += character;
-    text.remove_prefix(length == 0 ? 1 : length);
-  }
-  return out;
-}
-
 inline bool isControl(std::string_view c) {
   return c.size() == 1 && (static_cast<unsigned char>(c[0]) < 0x20 || c[0] == 0x7F);
 }
@@ -73,14 +38,14 @@ inline void putHex(std::string& out, const char* prefix, int digits, char c) {
 template <class PutControl>
 std::string quoted(std::string_view text, const PutControl& putControl) {
   return '"' +
-         escaped(text,
-                 [&](std::string& out, std::string_view c) {
-                   if (c == "\"" || c == "\\") out.append("\\").append(c);
-                   else if (c == "\n") out += "\\n";
-                   else if (isControl(c)) putControl(out, c[0]);
-                   else return false;
-                   return true;
-                 }) +
+         burtorch::detail::escaped(text,
+                                   [&](std::string& out, std::string_view c) {
+                                     if (c == "\"" || c == "\\") out.append("\\").append(c);
+                                     else if (c == "\n") out += "\\n";
+                                     else if (isControl(c)) putControl(out, c[0]);
+                                     else return false;
+                                     return true;
+                                   }) +
          '"';
 }
 
@@ -105,19 +70,19 @@ inline bool putForPicture(std::string& out, std::string_view c) {
 // A quoted string of the DOT language, for labels and tooltips: "…".
 inline std::string dotString(std::string_view text) {
   return '"' +
-         detail::escaped(text,
-                         [](std::string& out, std::string_view c) {
-                           if (c == "\\") out += "\\\\";
-                           else if (c == "\n") out += "\\n";
-                           else return detail::putForPicture(out, c);
-                           return true;
-                         }) +
+         burtorch::detail::escaped(text,
+                                   [](std::string& out, std::string_view c) {
+                                     if (c == "\\") out += "\\\\";
+                                     else if (c == "\n") out += "\\n";
+                                     else return detail::putForPicture(out, c);
+                                     return true;
+                                   }) +
          '"';
 }
 
 // Text inside an HTML-like label of the DOT language; lines are broken with <BR/>.
 inline std::string htmlText(std::string_view text) {
-  return detail::escaped(text, [](std::string& out, std::string_view c) {
+  return burtorch::detail::escaped(text, [](std::string& out, std::string_view c) {
     if (c != "\n") return detail::putForPicture(out, c);
     out += "<BR/>";
     return true;

@@ -1,4 +1,4 @@
-// burtorch/tape.hpp — append-only storage of scalar nodes and of the operations that made them
+// burtorch/tape/tape.hpp — append-only storage of scalar nodes and of the operations that made them
 // SPDX-License-Identifier: MIT
 //
 // What is stored
@@ -31,14 +31,14 @@
 // value.hpp is the handle users hold, backward.hpp the sweep.
 #pragma once
 
-#include <burtorch/block.hpp>
-#include <burtorch/cursor.hpp>
-#include <burtorch/error.hpp>
-#include <burtorch/labels.hpp>
-#include <burtorch/memory.hpp>
+#include <burtorch/tape/block.hpp>
+#include <burtorch/tape/cursor.hpp>
+#include <burtorch/base/error.hpp>
+#include <burtorch/tape/labels.hpp>
+#include <burtorch/base/memory.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/scalar.hpp>
-#include <burtorch/sizes.hpp>
+#include <burtorch/base/sizes.hpp>
 
 #include <algorithm>
 #include <atomic>

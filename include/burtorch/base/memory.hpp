@@ -1,4 +1,4 @@
-// burtorch/memory.hpp — where the owned memory of tapes comes from
+// burtorch/base/memory.hpp — where the owned memory of tapes comes from
 // SPDX-License-Identifier: MIT
 //
 // A tape asks a memory policy for its arrays. HeapMemory is the default; another type with the same
@@ -10,7 +10,7 @@
 // over a large tape spends its time on.
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 
 #include <concepts>
 #include <cstddef>

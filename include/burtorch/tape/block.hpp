@@ -1,4 +1,4 @@
-// burtorch/block.hpp — records whose result is a run of nodes: how the tape stores them
+// burtorch/tape/block.hpp — records whose result is a run of nodes: how the tape stores them
 // SPDX-License-Identifier: MIT
 //
 // A block computes many numbers at once: an affine layer, a softmax, a function of every element. Its
@@ -15,7 +15,7 @@
 // BlockFrame is a block as its kernels see it. The blocks themselves are in block/.
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 #include <burtorch/kernel/matrix.hpp>
 
 #include <cstddef>

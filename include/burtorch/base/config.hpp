@@ -1,4 +1,4 @@
-// burtorch/config.hpp — version, and the compile-time switches, each documented where it is defined
+// burtorch/base/config.hpp — version, and the compile-time switches, each documented where it is defined
 // SPDX-License-Identifier: MIT
 //
 // A switch is a macro that is 0 or 1. Define it before the first burtorch include (or on the

@@ -1,8 +1,8 @@
-// burtorch/error.hpp — how the library fails: an exception, or a handler where there are none
+// burtorch/base/error.hpp — how the library fails: an exception, or a handler where there are none
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 
 #include <atomic>
 #include <cstdio>

@@ -1,8 +1,8 @@
-// burtorch/labels.hpp — names of nodes, for people
+// burtorch/tape/labels.hpp — names of nodes, for people
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/config.hpp>
+#include <burtorch/base/config.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,9 +1,9 @@
-// burtorch/cursor.hpp — how full the arrays of a tape are, and handing out their next places
+// burtorch/tape/cursor.hpp — how full the arrays of a tape are, and handing out their next places
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/config.hpp>
-#include <burtorch/sizes.hpp>
+#include <burtorch/base/config.hpp>
+#include <burtorch/base/sizes.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -1,12 +1,12 @@
-// burtorch/sizes.hpp — sums and products of sizes, which might not fit: the one place that makes them
+// burtorch/base/sizes.hpp — sums and products of sizes, which might not fit: the one place that makes them
 // SPDX-License-Identifier: MIT
 //
 // A size that came from outside is added and multiplied here before anything is made of it. What does not
 // fit becomes `tooLarge`, which is larger than every capacity, so that comparing with one refuses it.
 #pragma once
 
-#include <burtorch/config.hpp>
-#include <burtorch/error.hpp>
+#include <burtorch/base/config.hpp>
+#include <burtorch/base/error.hpp>
 
 #include <cstddef>
 #include <cstdint>

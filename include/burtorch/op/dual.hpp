@@ -1,4 +1,4 @@
-// burtorch/scalar/dual.hpp — a value and its derivative along one direction: forward mode
+// burtorch/op/dual.hpp — a value and its derivative along one direction: forward mode
 // SPDX-License-Identifier: MIT
 //
 // dual<T> is a + a'·ε with ε² = 0. Every function of the table works on duals, and none of its

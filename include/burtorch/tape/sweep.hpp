@@ -1,0 +1,335 @@
+// burtorch/tape/sweep.hpp — a record turned into what its operands gain: the loop behind every gradient
+// SPDX-License-Identifier: MIT
+//
+// Pull takes one record, sweep() walks a tape's records with it, newest first. What differs between the
+// functions of backward.hpp and scratch.hpp is which records they hand to it, and a filter that says which
+// nodes take part.
+#pragma once
+
+#include <burtorch/base/config.hpp>
+#include <burtorch/base/error.hpp>
+#include <burtorch/op/table.hpp>
+#include <burtorch/tape/block.hpp>
+#include <burtorch/tape/tape.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace detail {
+
+// What the sweep may touch of a tape.
+struct TapeAccess {
+  template <class T, class Index> struct Columns {
+    T* BURTORCH_RESTRICT values;
+    T* BURTORCH_RESTRICT grads;
+    T* constants;
+    Index* operands;
+  };
+
+  template <class T, class... O>
+  static Columns<T, typename Tape<T, O...>::Index> columns(Tape<T, O...>& tape) {
+    return {tape.values_, tape.grads_, tape.constants_, tape.operands_};
+  }
+  template <class T, class... O> static auto* records(Tape<T, O...>& tape) { return tape.records_; }
+
+  // Clears what earlier calls left in the gradients of results; the first `records` will be swept
+  // now.
+  template <class T, class... O>
+  BURTORCH_INLINE static void clearResults(Tape<T, O...>& tape, std::size_t records) {
+    for (std::size_t r = tape.sweptFrom_; r < tape.swept_; ++r)
+      clearResults(tape.grads_, tape.records_[r]);
+    tape.sweptFrom_ = 0;
+    tape.swept_ = records;
+  }
+  template <class T, class Record>
+  BURTORCH_INLINE static void clearResults(T* grads, const Record& record) {
+    grads[record.result] = T(0);
+    if (record.isBlock()) [[unlikely]]
+      std::fill_n(grads + record.firstResult(), record.results(), T(0));
+  }
+  // Notes that some of the first `records` will be swept now; true if some of them may hold a
+  // gradient already.
+  template <class T, class... O> static bool markSwept(Tape<T, O...>& tape, std::size_t records) {
+    tape.sweptFrom_ = 0;
+    return std::exchange(tape.swept_, std::max(tape.swept_, records)) != 0;
+  }
+  // Appends to an empty tape what another one holds up to a node, with room for more constants. All
+  // numbers in the side arrays come along: those that no record refers to go with the next collect().
+  template <class T, class... O, class... P>
+  static void copy(const Tape<T, O...>& from, std::size_t nodes, std::size_t moreConstants,
+                   Tape<T, P...>& to) {
+    const auto isWithin = [&](const auto& r) { return r.result < nodes; };
+    const auto records = static_cast<std::size_t>(
+        std::ranges::partition_point(from.records(), isWithin) - from.records().begin());
+    const Extent extent{nodes, records, from.used().constants, from.used().operands};
+    to.makeRoomFor(extent + Extent{0, 0, moreConstants, 0});
+    to.cursor_.set(extent);
+    to.placeMany(0, nodes);
+    std::copy_n(from.values_, nodes, to.values_);
+    std::copy_n(from.constants_, extent.constants, to.constants_);
+    std::copy_n(from.operands_, extent.operands, to.operands_);
+    for (std::size_t r = 0; r < records; ++r) {
+      const auto& record = from.records_[r];
+      to.records_[r] = {record.result, record.a, record.b, record.word};
+    }
+  }
+  // How much of the last two arrays, and of the records, is used from now on.
+  template <class T, class... O>
+  static void shrink(Tape<T, O...>& tape, std::size_t records, std::size_t constants) {
+    tape.cursor_.set({tape.used().nodes, records, constants, tape.used().operands});
+  }
+  template <class T, class... O> static void demandSomewhere(const Tape<T, O...>& tape) {
+    if (tape.isNowhere_) [[unlikely]]
+      tape.failEmpty();
+  }
+  // Notes that the sweep going on ended above these.
+  template <class T, class... O> static void spare(Tape<T, O...>& tape, std::size_t records) {
+    tape.sweptFrom_ = records;
+  }
+};
+
+// Which nodes take part in a sweep, and whether it goes on to older ones.
+struct Everything {
+  static constexpr bool skipsZeros = false;
+  static constexpr bool wantsAll = true;
+  static constexpr bool wantsFirst = true, wantsSecond = true; // of a product's two sequences
+  static constexpr bool wants(std::size_t) { return true; }
+  static constexpr void gave(std::size_t) {}
+  static constexpr bool goesOnTo(std::size_t) { return true; }
+};
+struct OnlyFirst : Everything { // of a product whose other sequence is constant
+  static constexpr bool wantsSecond = false;
+};
+struct OnlySecond : Everything {
+  static constexpr bool wantsFirst = false;
+};
+struct OnlyActive : Everything { // those for which active[i] is not 0
+  static constexpr bool wantsAll = false;
+  const std::uint8_t* active;
+  bool wants(std::size_t i) const { return active[i] != 0; }
+};
+struct DownToOldest : Everything { // until everything that was given something has been passed
+  static constexpr bool skipsZeros = true; // else what the root does not reach would count too
+  std::size_t oldest;
+  BURTORCH_INLINE void gave(std::size_t i) { oldest = std::min(oldest, i); }
+  BURTORCH_INLINE bool goesOnTo(std::size_t i) const { return i >= oldest; }
+};
+
+// Operations with many operands, out of the hot loop; everything by value, so that the loop's own
+// copies can stay in registers.
+template <class O, Form F, class T, class Index, class Filter, class Record>
+BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_RESTRICT grads,
+                                const Index* operands, Filter filter, const Record& record,
+                                T adjoint) {
+  using C = ComputedIn<T>;
+  const C g = computed(adjoint);
+  const auto give = [=](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
+    if (filter.wants(node))
+      grads[node] = static_cast<T>(computed(grads[node]) + unlessZero(g, contribution));
+  };
+  // Neighbours from `first` on, or those listed from `stored` on.
+  const auto toRun = [=](std::size_t first) {
+    return [=]<class I>(I i, const auto& c) BURTORCH_INLINE_LAMBDA {
+      if constexpr (!std::is_same_v<I, Eight>) give(first + i, c);
+      else if constexpr (Filter::wantsAll)
+        narrow(widen<8>(grads + first + i.first) + c, grads + first + i.first);
+      else
+        for (std::size_t k = 0; k < 8; ++k) give(first + i.first + k, c[k]);
+    };
+  };
+  const auto toList = [=](const Index* stored) {
+    return [=](std::size_t i, const C& c) BURTORCH_INLINE_LAMBDA { give(stored[i], c); };
+  };
+  const auto onlyIf = []<bool is>(std::bool_constant<is>, const auto& to) {
+    if constexpr (is) return to;
+    else return [](const auto&...) BURTORCH_INLINE_LAMBDA {};
+  };
+  constexpr std::bool_constant<Filter::wantsFirst> first{};
+  constexpr std::bool_constant<Filter::wantsSecond> second{};
+  using Run = RunOf<T>;
+  using List = ListOf<T, Index>;
+  const std::size_t a = record.a, n = record.b;
+  const C& z = computed(values[record.result]);
+  const Index* const stored = op::listsOperands<O>(F) ? operands + a : nullptr;
+  if constexpr (op::is<op::Reduction, O>) {
+    if constexpr (F == Form::run) O::pullback(Run{values + a, n}, z, g, toRun(a));
+    else O::pullback(List{values, stored, n}, z, g, toList(stored));
+  } else if constexpr (F == Form::run) {
+    const std::size_t x = stored[0], y = stored[1];
+    O::pullback(Run{values + x, n}, Run{values + y, n}, g, onlyIf(first, toRun(x)),
+                onlyIf(second, toRun(y)));
+    if constexpr (O::hasBias) give(stored[2], g);
+  } else {
+    O::pullback(List{values, stored, n}, List{values, stored + n, n}, g,
+                onlyIf(first, toList(stored)), onlyIf(second, toList(stored + n)));
+    if constexpr (O::hasBias) give(stored[2 * n], g);
+  }
+}
+
+// Of each operand of a block either all nodes take part or none, and few enough are left out.
+template <class T, class Index>
+void demandWholeViews(const BlockDescription<T, Index>& d, const std::uint8_t* active) {
+  for (std::size_t v = 0; v < d.views(); ++v) {
+    const std::uint8_t* const first = active + d.view(v)[0];
+    const std::size_t n = d.viewSize(v);
+    const auto wanted = n - static_cast<std::size_t>(std::count(first, first + n, 0));
+    if ((wanted != 0 && wanted != n) || (wanted < n && v >= BlockFrame<T, Index>::mostHidden))
+      fail(ErrorKind::badArgument, std::string("backwardRestricted: of an operand of ") +
+                                       d.methods().name + " either all nodes or none");
+  }
+}
+
+// A block. Operands that take no part are hidden from its pullback; they take part as a whole.
+template <class T, class Index, class Filter, class Record>
+BURTORCH_NOINLINE void pullBlock(T* values, T* grads, T* constants, Index* operands, Filter filter,
+                                 const Record& record) {
+  const BlockDescription<T, Index> d(operands + record.a);
+  const std::size_t first = record.firstResult(), count = record.results();
+  BlockFrame<T, Index> frame{values, grads, constants + d.constantsPlace(), d, first, count};
+  if constexpr (!std::is_empty_v<Filter> && requires { filter.active; }) {
+    for (std::size_t v = 0; v < d.views(); ++v) {
+      const std::uint8_t* const active = filter.active + d.view(v)[0];
+      if (d.viewSize(v) != 0 && active[0] == 0)
+        frame.hide(v); // and so are the others: demandWholeViews
+    }
+  }
+  d.methods().pullback(frame);
+}
+
+// Turns records into contributions. In a chain each adjoint is written by one record and read by
+// the next; the trip through memory would cost more than the arithmetic, so the adjoint written
+// last also stays in a register. Invariant: last_ == grads[lastNode_].
+template <class T, class Index, class Filter> class Pull {
+  using C = ComputedIn<T>;
+
+public:
+  Pull(const TapeAccess::Columns<T, Index>& columns, Filter filter, std::size_t root, const T& seed)
+      : columns_(columns), filter_(filter), last_(seed), lastNode_(root) {
+    columns_.grads[root] = seed;
+  }
+
+  template <class Record> BURTORCH_INLINE void operator()(const Record& record) {
+    if (!filter_.wants(record.result)) return;
+    T adjoint = last_;
+    if (record.result != lastNode_) [[unlikely]]
+      adjoint = columns_.grads[record.result];
+    // No walk is going on, so the word is the code. Each case reads of the record what it needs:
+    // read before, it would have to survive the calls that some cases make.
+    dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
+      if constexpr (op::is<op::Block, O>) {
+        pullBlock(columns_.values, columns_.grads, columns_.constants, columns_.operands, filter_,
+                  record);
+        filter_.gave(0); // perhaps
+        last_ = columns_.grads[lastNode_];
+        return;
+      }
+      if constexpr (!O::isLinear || Filter::skipsZeros)
+        if (isZero(adjoint)) return; // where 0 times the derivative might not be 0
+      const T* BURTORCH_RESTRICT const values = columns_.values;
+      const auto v = [values](std::size_t i)
+                         BURTORCH_INLINE_LAMBDA -> decltype(auto) { return computed(values[i]); };
+      const auto number = [this](std::size_t i) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
+        return computed(columns_.constants[i]);
+      };
+      const C& g = computed(adjoint);
+      const C& z = v(record.result);
+      // In the lanes where the adjoint is 0 nothing is given, for the same reason.
+      const auto given = [&](const C& contribution) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
+        if constexpr (O::isLinear) return (contribution);
+        else return unlessZero(g, contribution);
+      };
+      if constexpr (op::is<op::Unary, O>) {
+        const std::size_t a = record.a;
+        give(a, given(O::pullback(v(a), z, g)));
+      } else if constexpr (op::is<op::Clipped, O>) {
+        const std::size_t a = record.a, bounds = record.b;
+        give(a, given(O::pullback(v(a), number(bounds), number(bounds + 1), g)));
+      } else if constexpr (op::is<op::Binary, O>) {
+        const std::size_t a = record.a, b = record.b;
+        if constexpr (F == Form::nodeNumber) {
+          give(a, given(O::pullbackX(v(a), number(b), z, g)));
+        } else if constexpr (F == Form::numberNode) {
+          give(b, given(O::pullbackY(number(a), v(b), z, g)));
+        } else {
+          const C toX = given(O::pullbackX(v(a), v(b), z, g));
+          const C toY = given(O::pullbackY(v(a), v(b), z, g));
+          if (a < b) { // the newer operand last: its record is likely to be the next
+            give(a, toX);
+            give(b, toY);
+          } else {
+            give(b, toY);
+            give(a, toX);
+          }
+        }
+      } else if constexpr (!op::is<op::Block, O>) {
+        pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record,
+                       adjoint);
+        filter_.gave(0); // perhaps
+        last_ = columns_.grads[lastNode_];
+      }
+    });
+  }
+
+  template <class Record> BURTORCH_INLINE bool goesOnTo(const Record& record) const {
+    return filter_.goesOnTo(record.result);
+  }
+
+private:
+  BURTORCH_INLINE void give(std::size_t node, const C& contribution) {
+    if (!filter_.wants(node)) return;
+    filter_.gave(node);
+    last_ = static_cast<T>(computed(columns_.grads[node]) + contribution);
+    lastNode_ = node;
+    columns_.grads[node] = last_;
+  }
+
+  TapeAccess::Columns<T, Index> columns_;
+  [[no_unique_address]] Filter filter_;
+  T last_;
+  std::size_t lastNode_;
+};
+
+// Pulls records [first, last) of a tape, newest first; returns the number of those before the last
+// one pulled.
+template <class T, class... O, class PullType>
+BURTORCH_INLINE std::size_t sweep(Tape<T, O...>& tape, std::size_t first, std::size_t last,
+                                  PullType& pull) {
+  const auto* const records = TapeAccess::records(tape);
+  const auto* const begin = records + first;
+  const auto* record = records + last;
+  while (record != begin && pull.goesOnTo(record[-1])) pull(*--record);
+  return static_cast<std::size_t>(record - records);
+}
+
+// A root that is a leaf: its gradient gains the seed. Otherwise the number of records up to the
+// root's.
+template <class T, class... O>
+BURTORCH_INLINE std::size_t recordsUpTo(Tape<T, O...>& tape, std::size_t root, const T& seed) {
+  const std::size_t record = tape.recordOf(root);
+  if (record != tape.records().size()) [[likely]] {
+    TapeAccess::clearResults(tape, record + 1);
+    return record + 1;
+  }
+  TapeAccess::demandSomewhere(tape);
+  TapeAccess::clearResults(tape, 0);
+  T& g = TapeAccess::columns(tape).grads[root];
+  g = g + seed;
+  return 0;
+}
+
+template <class T, class... O> std::size_t nodesUpTo(const Value<T, O...>& root) {
+  const auto records = root.tape().records();
+  const std::size_t record = root.tape().recordOf(root.sysGetRawNodeIndex());
+  return std::size_t{1} +
+         (record == records.size() ? root.sysGetRawNodeIndex() : records[record].result);
+}
+
+} // namespace detail
+
+BURTORCH_END_NAMESPACE
