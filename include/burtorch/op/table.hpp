@@ -96,16 +96,14 @@ enum class Op : std::uint8_t {
       eBlock, // any of the blocks in block/
 };
 
-// Where the operands of a record are found. A Unary or Clipped has form 0: a is its node.
+// Which of its forms an operation has in a record. What a record's fields then hold is its Layout
+// (op/record.hpp). A Unary, a Clipped and a Block have form 0.
 enum class Form : std::uint8_t {
-  nodes = 0,      // Binary: a and b are nodes
-  nodeNumber = 1, // Binary: a is a node, b a place among the tape's constants
-  numberNode = 2, // Binary: a is a place among the tape's constants, b a node
-  // Reduction: the b nodes a, a+1, … Product: operands[a…] holds where the two runs of b nodes
-  // start, then the bias.
-  run = 0,
-  // Reduction and Product: operands[a…] holds the indices of b nodes (and of b more, then the bias).
-  list = 1,
+  nodes = 0,      // Binary: of two nodes
+  nodeNumber = 1, // Binary: of a node and a plain number
+  numberNode = 2, // Binary: of a plain number and a node
+  run = 0,        // Reduction, Product: of neighbouring nodes
+  list = 1,       // Reduction, Product: of any nodes
 };
 
 // One small number for operation and form together: what a record stores and the sweep switches on.
@@ -141,53 +139,9 @@ template <class K, class O> inline constexpr bool is = std::is_base_of_v<K, O>;
 
 } // namespace op
 
-namespace op {
-
-// Which of a record's two fields hold nodes.
-enum class Operands : std::uint8_t { a, b, ab, many };
-
-template <class O> constexpr Operands operandsOf(Form form) {
-  if (is<Unary, O> || is<Clipped, O>) return Operands::a;
-  if (!is<Binary, O>) return Operands::many;
-  return form == Form::nodes ? Operands::ab : form == Form::nodeNumber ? Operands::a : Operands::b;
-}
-
-// Whether a is a place among the tape's operands, of an operation with many of them.
-template <class O> constexpr bool listsOperands(Form form) {
-  return !is<Reduction, O> || form != Form::run;
-}
-
-// How many plain numbers stand in the place that the other field names.
-template <class O> constexpr std::uint8_t numbersOf(Form form) {
-  return is<Clipped, O> ? 2 : is<Binary, O> && form != Form::nodes ? 1 : 0;
-}
-
-namespace detail {
-struct OperandsRow {
-  Operands operands;
-  std::uint8_t numbers;
-};
-inline constexpr auto operandsTable = [] {
-  std::array<OperandsRow, 256 * 4> table{};
-#define BURTORCH_ROW(Name, function)                                                               \
-  for (const Form form : {Form::nodes, Form::nodeNumber, Form::numberNode})                        \
-    table[codeOf(Op::e##Name, form)] = {operandsOf<Name>(form), numbersOf<Name>(form)};
-  BURTORCH_OPERATIONS(BURTORCH_ROW)
-  BURTORCH_ROW(Block, block)
-#undef BURTORCH_ROW
-  return table;
-}();
-} // namespace detail
-
-constexpr Operands operandsOf(Code code) { return detail::operandsTable[code].operands; }
-constexpr std::size_t numbersOf(Code code) { return detail::operandsTable[code].numbers; }
-
-} // namespace op
-
 namespace detail {
 
-// Calls visitor(op::Instance<Operation, form>{}) for the record's code: the one switch of the
-// library. (The code as an unsigned, which is how records hold it and a jump table wants it.)
+// Calls visitor(op::Instance<Operation, form>{}) for the record's code: the one switch over operations. (The code as an unsigned, which is how records hold it and a jump table wants it.)
 template <class Visitor> BURTORCH_INLINE decltype(auto) dispatch(unsigned code, Visitor&& visitor) {
   switch (code) {
 #define BURTORCH_CASE(Name, formName)                                                              \

@@ -40,7 +40,7 @@
 
 #include <burtorch/base/config.hpp>
 #include <burtorch/base/error.hpp>
-#include <burtorch/op/contribute.hpp>
+#include <burtorch/op/record.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/run/replay.hpp>
 
@@ -364,82 +364,75 @@ private:
     bool isThere = false;
   };
 
-  C number(std::size_t place) const { return C(static_cast<double>(tape_.constants()[place])); }
-  std::vector<C> gathered(const Record& record) const { // all operands, in order
-    std::vector<C> x;
-    for (const Index operand : recording_.operandsOf(record)) x.push_back(values_[operand]);
-    return x;
-  }
-  static auto halves(const std::vector<C>& all, std::size_t n) { // of a Product's operands
-    const auto end = all.begin() + static_cast<std::ptrdiff_t>(n);
-    return std::pair{std::vector<C>(all.begin(), end),
-                     std::vector<C>(end, end + static_cast<std::ptrdiff_t>(n))};
-  }
+  // Operands as CNumbers, and what they gain (op/record.hpp).
+  struct Source {
+    const Emitter& emitter;
+    template <int> const C& node(std::size_t i) const { return emitter.values_[i]; }
+    C number(std::size_t place) const {
+      return C(static_cast<double>(emitter.tape_.constants()[place]));
+    }
+    std::size_t operand(std::size_t place) const { return emitter.tape_.operands()[place]; }
+    std::vector<C> run(std::size_t first, std::size_t n) const {
+      const auto begin = emitter.values_.begin() + static_cast<std::ptrdiff_t>(first);
+      return {begin, begin + static_cast<std::ptrdiff_t>(n)};
+    }
+    std::vector<C> list(std::size_t place, std::size_t n) const {
+      std::vector<C> all;
+      for (std::size_t i = place; i < place + n; ++i) all.push_back(emitter.values_[operand(i)]);
+      return all;
+    }
+    static bool isBNewer(const Record& record) { return record.a < record.b; }
+  };
+  struct Give {
+    const Emitter& emitter;
+    std::vector<Adjoint>& adjoints;
+    const C& g;
+    bool isGuarded; // an adjoint of 0 gives nothing, not even NaN
+
+    void add(std::size_t i, C c) const {
+      if (!emitter.varies_[i]) return;
+      if (isGuarded && !c.is(0)) c = select(whereZero(g), C(0), c);
+      Adjoint& to = adjoints[i];
+      to = {to.isThere ? to.number + c : c, true};
+    }
+    template <int, bool> void node(std::size_t i, const auto& contribution) const {
+      add(i, contribution());
+    }
+    template <int> auto run(std::size_t first, std::size_t) const {
+      return [*this, first](std::size_t i, const C& c) { add(first + i, c); };
+    }
+    template <int> auto list(std::size_t place, std::size_t) const {
+      return [*this, place](std::size_t i, const C& c) {
+        add(emitter.tape_.operands()[place + i], c);
+      };
+    }
+  };
 
   void evaluate(const Record& record) {
     dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
-      C& z = values_[record.result];
-      const auto& v = values_;
-      if constexpr (op::is<op::Block, O>) {
+      if constexpr (op::is<op::Block, O>)
         fail(ErrorKind::badArgument,
              std::string("emit: ") + tape_.namesOf(tape_.recordOf(record.result)).function +
                  " of whole views has no C text; write it with operations on single Values");
-      } else if constexpr (op::is<op::Unary, O>) z = O::forward(v[record.a]);
-      else if constexpr (op::is<op::Clipped, O>)
-        z = O::forward(v[record.a], number(record.b), number(record.b + std::size_t{1}));
-      else if constexpr (op::is<op::Binary, O>) z = O::forward(left<F>(record), right<F>(record));
-      else if constexpr (op::is<op::Reduction, O>) z = O::forward(gathered(record));
-      else {
-        const auto all = gathered(record);
-        const auto [x, y] = halves(all, record.b);
-        z = O::forward(x, y);
-        if constexpr (O::hasBias) z = z + all.back();
-      }
+      else values_[record.result] = detail::evaluate<O, F>(record, Source{*this});
     });
-    varies_[record.result] = std::ranges::any_of(recording_.operandsOf(record),
-                                                 [&](Index i) { return bool(varies_[i]); });
-  }
-  template <Form F> C left(const Record& record) const {
-    if constexpr (F == Form::numberNode) return number(record.a);
-    else return values_[record.a];
-  }
-  template <Form F> C right(const Record& record) const {
-    if constexpr (F == Form::nodeNumber) return number(record.b);
-    else return values_[record.b];
+    bool varies = false;
+    tape_.forEachOperand(record, [&](Index i) { varies = varies || varies_[i]; });
+    varies_[record.result] = varies;
   }
 
   void pull(const Record& record, std::vector<Adjoint>& adjoints, bool isGuarded) {
     if (!adjoints[record.result].isThere) return;
     const C g = adjoints[record.result].number;
-    const C& z = values_[record.result];
     dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
-      const auto give = [&](Index node, const C& contribution) {
-        if (!varies_[node]) return;
-        C c = contribution;         // an adjoint of 0 gives nothing, not even NaN
-        if constexpr (!O::isLinear) // what is known now costs nothing
-          if ((isGuarded || g.isConstant()) && !c.is(0)) c = select(whereZero(g), C(0), c);
-        Adjoint& to = adjoints[node];
-        to = {to.isThere ? to.number + c : c, true};
-      };
-      if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>) {
-        contribute<O, F>(
-            record, record.a < record.b, [&] { return left<F>(record); },
-            [&] { return right<F>(record); }, [&](std::size_t place) { return number(place); }, z,
-            g, [&](Index node, const C& c, auto) { give(node, c); });
-      } else if constexpr (op::is<op::Reduction, O>) {
-        const auto nodes = recording_.operandsOf(record);
-        O::pullback(gathered(record), z, g, [&](std::size_t i, const C& c) { give(nodes[i], c); });
-      } else if constexpr (op::is<op::Product, O>) {
-        const auto nodes = recording_.operandsOf(record);
-        const std::size_t n = record.b;
-        const auto [x, y] = halves(gathered(record), n);
-        O::pullback(
-            x, y, g, [&](std::size_t i, const C& c) { give(nodes[i], c); },
-            [&](std::size_t i, const C& c) { give(nodes[n + i], c); });
-        if constexpr (O::hasBias) give(nodes.back(), g);
+      if constexpr (!op::is<op::Block, O>) {
+        const bool asks = !O::isLinear && (isGuarded || g.isConstant()); // a constant costs nothing
+        contribute<O, F>(record, Source{*this}, values_[record.result], g,
+                         Give{*this, adjoints, g, asks});
       }
     });
   }
+
   const typename R::TapeType& tape_;
   const R& recording_;
   Statements statements_;

@@ -31,6 +31,7 @@
 
 #include <burtorch/base/config.hpp>
 #include <burtorch/base/error.hpp>
+#include <burtorch/op/record.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/op/dual.hpp>
 
@@ -83,8 +84,8 @@ struct Instruction {
   Op operation = Op::eLeaf;
   Form form = Form::nodes;
   Comparison comparison = Comparison::less;
-  std::uint32_t a = 0,
-                b = 0; // as in a record: nodes, places of constants, or a list of b operands at a
+  std::uint32_t a = 0, b = 0; // as in a record (op/record.hpp)
+  constexpr Code code() const { return codeOf(operation, form); } // of an operation
 };
 
 // What is compared, or how other conditions (by their places) are joined.
@@ -453,7 +454,8 @@ template <auto f, std::size_t inputs> struct ProgramCode {
     return d;
   });
 
-  // visit(node, k) for the k-th operand that is a node.
+  // visit(node, k) for the operands that are nodes, in the order in which they gain something: sums round
+  // as those of a tape.
   template <class Visit>
   static constexpr void eachOperand(const Instruction& i, const Visit& visit) {
     if (i.operation == Op::eLeaf && i.form != Form::list) return; // a number as a node
@@ -461,21 +463,23 @@ template <auto f, std::size_t inputs> struct ProgramCode {
       for (std::uint32_t k = 0; k < 4; ++k) visit(data.operands[i.a + k], k);
       return;
     }
-    const auto which = op::operandsOf(codeOf(i.operation, i.form));
-    if (which == op::Operands::a) visit(i.a, 0u);
-    if (which == op::Operands::b) visit(i.b, 1u);
-    if (which == op::Operands::ab) { // in the order of the sweep over a tape: sums round alike
-      if (i.a < i.b) visit(i.a, 0u);
+    Operands<Visit> operands{{}, visit};
+    if (op::layoutOf(i.code()) == Layout::nodes && i.a >= i.b) {
       visit(i.b, 1u);
-      if (i.a >= i.b) visit(i.a, 0u);
+      visit(i.a, 0u);
+    } else {
+      eachField(i, data.operands.data(), operands);
     }
-    if (which == op::Operands::many)
-      for (std::uint32_t k = 0; k < listSize(i); ++k) visit(data.operands[i.a + k], k);
   }
-  static constexpr std::uint32_t listSize(const Instruction& i) {
-    if (i.operation == Op::eInnerProductNoBias) return 2 * i.b;
-    if (i.operation == Op::eInnerProductWithBias) return 2 * i.b + 1;
-    return i.b;
+  template <class Visit> struct Operands : EachField { // counts numbers, too
+    const Visit& visit;
+    std::uint32_t k = 0;
+    constexpr void node(std::uint32_t node_) { visit(node_, k++); }
+    static constexpr void run(std::uint32_t, std::size_t) {} // there are none
+    constexpr void numbers(std::uint32_t, std::size_t n) { k += static_cast<std::uint32_t>(n); }
+  };
+  static constexpr std::size_t listSize(const Instruction& i) {
+    return op::storedOperands(i.code(), i.b);
   }
 
   // What the backward pass from one output needs: which instructions it reaches, and which contribution
@@ -502,16 +506,13 @@ template <auto f, std::size_t inputs> struct ProgramCode {
       if (!p.reached[inputs + i]) continue;
       const Instruction& instruction = data.code[i];
       const bool isSelect = instruction.operation == Op::eLeaf;
-      const bool inList = isSelect || instruction.form == Form::list;
+      const bool inList = isSelect || !op::isFew(op::layoutOf(instruction.code()));
       eachOperand(instruction, [&](std::uint32_t node, std::uint32_t k) {
         if (isSelect && k >= 2) return; // compared, not differentiated
         if (isSelect || p.mayBeUnchosen[inputs + i]) p.mayBeUnchosen[node] = true;
         const bool isFirst = !p.reached[node];
         p.reached[node] = true;
-        if (inList && op::operandsOf(codeOf(instruction.operation == Op::eLeaf
-                                                ? Op::eAddVarying
-                                                : instruction.operation)) == op::Operands::many)
-          p.firstInList[instruction.a + k] = isFirst;
+        if (inList) p.firstInList[instruction.a + k] = isFirst;
         else p.first[i][k] = isFirst;
       });
     }
@@ -522,29 +523,16 @@ template <auto f, std::size_t inputs> struct ProgramCode {
   static constexpr std::size_t nodes = inputs + sizes.code;
   template <class T> using Values = std::array<T, nodes>;
 
-  template <class T> BURTORCH_INLINE static constexpr T number(std::size_t place) {
-    return T(data.constants[place]);
-  }
-
   template <std::size_t i, class T>
   BURTORCH_INLINE static constexpr T evaluate(const Values<T>& v) {
     constexpr Instruction ins = data.code[i];
     if constexpr (ins.operation == Op::eLeaf && ins.form == Form::list) {
       return select(holds<i, T>(v), v[data.operands[ins.a]], v[data.operands[ins.a + 1]]);
     } else if constexpr (ins.operation == Op::eLeaf) {
-      return number<T>(ins.a);
+      return T(data.constants[ins.a]);
     } else {
       using O = typename OperationOf<ins.operation>::type;
-      if constexpr (op::is<op::Unary, O>) return O::forward(v[ins.a]);
-      else if constexpr (op::is<op::Clipped, O>)
-        return O::forward(v[ins.a], number<T>(ins.b), number<T>(ins.b + 1));
-      else if constexpr (op::is<op::Binary, O>) return O::forward(left<i, T>(v), right<i, T>(v));
-      else if constexpr (op::is<op::Reduction, O>) return O::forward(list<i, 0, ins.b>(v));
-      else {
-        T z = O::forward(list<i, 0, ins.b>(v), list<i, ins.b, ins.b>(v));
-        if constexpr (O::hasBias) z = z + v[data.operands[ins.a + 2 * ins.b]];
-        return z;
-      }
+      return detail::evaluate<O, ins.form>(ins, Source<ins.b, T>{v});
     }
   }
 
@@ -553,75 +541,68 @@ template <auto f, std::size_t inputs> struct ProgramCode {
     constexpr Instruction ins = data.code[i];
     const T& g = grads[inputs + i];
     const T& z = v[inputs + i];
-    constexpr auto first = plan<output>.first[i];
     if constexpr (ins.operation == Op::eLeaf && ins.form == Form::list) {
       const auto chosen = holds<i, T>(v);
-      give<plan<output>.firstInList[ins.a], data.operands[ins.a]>(grads, select(chosen, g, T(0)));
-      give<plan<output>.firstInList[ins.a + 1], data.operands[ins.a + 1]>(grads,
-                                                                          select(chosen, T(0), g));
+      give<plan<output>.firstInList[ins.a]>(grads[data.operands[ins.a]], select(chosen, g, T(0)));
+      give<plan<output>.firstInList[ins.a + 1]>(grads[data.operands[ins.a + 1]],
+                                                select(chosen, T(0), g));
     } else if constexpr (ins.operation != Op::eLeaf) {
       using O = typename OperationOf<ins.operation>::type;
-      const auto unlessZero = [&](const T& contribution) BURTORCH_INLINE_LAMBDA {
-        constexpr std::size_t node = inputs + i; // untamed, as a result, if an operand is
-        constexpr bool asks = untamed[node] || plan<output>.mayBeUnchosen[node];
-        if constexpr (O::isLinear || !asks) return contribution;
-        else return select(whereZero(g), T(0), contribution);
-      };
-      if constexpr (op::is<op::Unary, O>) {
-        give<first[0], ins.a>(grads, unlessZero(O::pullback(v[ins.a], z, g)));
-      } else if constexpr (op::is<op::Clipped, O>) {
-        const T lo = number<T>(ins.b), hi = number<T>(ins.b + 1);
-        give<first[0], ins.a>(grads, unlessZero(O::pullback(v[ins.a], lo, hi, g)));
-      } else if constexpr (op::is<op::Binary, O>) {
-        const T x = left<i, T>(v), y = right<i, T>(v);
-        constexpr bool isLaterX = ins.form == Form::nodes && ins.a >= ins.b;
-        if constexpr (ins.form != Form::numberNode && !isLaterX)
-          give<first[0], ins.a>(grads, unlessZero(O::pullbackX(x, y, z, g)));
-        if constexpr (ins.form != Form::nodeNumber)
-          give<first[1], ins.b>(grads, unlessZero(O::pullbackY(x, y, z, g)));
-        if constexpr (isLaterX) give<first[0], ins.a>(grads, unlessZero(O::pullbackX(x, y, z, g)));
-      } else {
-        std::array<T, (listSize(ins) == 0 ? 1 : listSize(ins))> out;
-        const auto into = [&](std::size_t at) {
-          return [&out, at](std::size_t k, const T& c) { out[at + k] = c; };
-        };
-        if constexpr (op::is<op::Reduction, O>) {
-          O::pullback(list<i, 0, ins.b>(v), z, g, into(0));
-        } else {
-          O::pullback(list<i, 0, ins.b>(v), list<i, ins.b, ins.b>(v), g, into(0), into(ins.b));
-          if constexpr (O::hasBias) out[2 * ins.b] = g;
-        }
+      Give<output, i, O, T> to{grads, g};
+      contribute<O, ins.form>(ins, Source<ins.b, T>{v}, z, g, to);
+      if constexpr (!op::isFew(op::layoutOf<O>(ins.form)))
         unroll<listSize(ins)>([&](auto k) BURTORCH_INLINE_LAMBDA {
-          give<plan<output>.firstInList[ins.a + k], data.operands[ins.a + k]>(grads,
-                                                                              unlessZero(out[k]));
+          give<plan<output>.firstInList[ins.a + k]>(grads[data.operands[ins.a + k]], to.all[k]);
         });
-      }
     }
   }
 
 private:
-  template <bool isFirst, std::size_t node, class T>
-  BURTORCH_INLINE static constexpr void give(Values<T>& grads, const T& contribution) {
-    if constexpr (isFirst) grads[node] = contribution;
-    else grads[node] = grads[node] + contribution;
+  template <bool isFirst, class T>
+  BURTORCH_INLINE static constexpr void give(T& grad, const T& contribution) {
+    if constexpr (isFirst) grad = contribution;
+    else grad = grad + contribution;
   }
-  template <std::size_t i, class T> BURTORCH_INLINE static constexpr T left(const Values<T>& v) {
-    constexpr Instruction ins = data.code[i];
-    if constexpr (ins.form == Form::numberNode) return number<T>(ins.a);
-    else return v[ins.a];
-  }
-  template <std::size_t i, class T> BURTORCH_INLINE static constexpr T right(const Values<T>& v) {
-    constexpr Instruction ins = data.code[i];
-    if constexpr (ins.form == Form::nodeNumber) return number<T>(ins.b);
-    else return v[ins.b];
-  }
-  template <std::size_t i, std::size_t from, std::size_t n, class T>
-  BURTORCH_INLINE static constexpr auto list(const Values<T>& v) {
-    std::array<T, n> x;
-    unroll<n>([&](auto k)
-                  BURTORCH_INLINE_LAMBDA { x[k] = v[data.operands[data.code[i].a + from + k]]; });
-    return x;
-  }
+
+  // Operands (op/record.hpp) of an instruction whose sequences have n of them.
+  template <std::size_t n, class T> struct Source {
+    const Values<T>& v;
+    template <int> BURTORCH_INLINE constexpr const T& node(std::size_t i) const { return v[i]; }
+    BURTORCH_INLINE constexpr T number(std::size_t place) const {
+      return T(data.constants[place]);
+    }
+    BURTORCH_INLINE constexpr std::size_t operand(std::size_t place) const {
+      return data.operands[place];
+    }
+    BURTORCH_INLINE constexpr auto list(std::size_t place, std::size_t) const {
+      std::array<T, n> x;
+      unroll<n>([&](auto k) BURTORCH_INLINE_LAMBDA { x[k] = v[data.operands[place + k]]; });
+      return x;
+    }
+    BURTORCH_INLINE static constexpr bool isBNewer(const Instruction& i) { return i.a < i.b; }
+  };
+  // What they gain from instruction i. Those of a sequence gain it when all is known: one may occur twice.
+  template <std::size_t output, std::size_t i, class O, class T> struct Give {
+    static constexpr Instruction ins = data.code[i];
+    Values<T>& grads;
+    const T& g;
+    std::array<T, (op::isFew(op::layoutOf<O>(ins.form)) ? 1 : listSize(ins) + 1)> all{};
+
+    BURTORCH_INLINE constexpr T unlessZero(const T& contribution) const {
+      constexpr std::size_t node = inputs + i; // untamed, as a result, if an operand is
+      constexpr bool asks = untamed[node] || plan<output>.mayBeUnchosen[node];
+      if constexpr (O::isLinear || !asks) return contribution;
+      else return select(whereZero(g), T(0), contribution);
+    }
+    template <int k, bool>
+    BURTORCH_INLINE constexpr void node(std::size_t at, const auto& contribution) {
+      if constexpr (k == 2) all[2 * ins.b] = unlessZero(contribution());
+      else give<plan<output>.first[i][k]>(grads[at], unlessZero(contribution()));
+    }
+    template <int k> BURTORCH_INLINE constexpr auto list(std::size_t, std::size_t n) {
+      return [this, first = k * n](std::size_t j, const T& c) { all[first + j] = unlessZero(c); };
+    }
+  };
   template <std::size_t i, class T>
   BURTORCH_INLINE static constexpr auto holds(const Values<T>& v) {
     constexpr Instruction ins = data.code[i];

@@ -20,12 +20,13 @@
 //             gives NaN.
 //
 // The pullbacks of blocks (of views) are kernels over plain numbers. A block between the root and the leaves is
-// an error, unless block/recorded.hpp expands it into operations on single Values.
+// an error, unless run/recorded_blocks.hpp expands it into operations on single Values.
 #pragma once
 
 #include <burtorch/backward.hpp>
 #include <burtorch/base/config.hpp>
 #include <burtorch/base/error.hpp>
+#include <burtorch/op/record.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/tape/tape.hpp>
 #include <burtorch/value.hpp>
@@ -292,25 +293,43 @@ private:
     const V v = V::at(tape_, i);
     return i < since_ ? N(computed(v.dataCopy())) : N(v);
   }
-  N number(std::size_t place) const { return N(computed(tape_.constants()[place])); }
-  template <Form F> N left(const Record& record) const {
-    if constexpr (F == Form::numberNode) return number(record.a);
-    else return value(record.a);
-  }
-  template <Form F> N right(const Record& record) const {
-    if constexpr (F == Form::nodeNumber) return number(record.b);
-    else return value(record.b);
-  }
-  std::vector<Index> operandsOf(const Record& record) const {
-    std::vector<Index> nodes;
-    tape_.forEachOperand(record, [&](Index i) { nodes.push_back(i); });
-    return nodes;
-  }
-  std::vector<N> values(const std::vector<Index>& nodes, std::size_t first, std::size_t n) const {
-    std::vector<N> all;
-    for (std::size_t i = first; i < first + n; ++i) all.push_back(value(nodes[i]));
-    return all;
-  }
+  // Operands as Numbers, and what they gain (op/record.hpp).
+  template <class O> struct Source {
+    RecordedSweep& sweep;
+    template <int k> N node(std::size_t i) const {
+      const N x = sweep.value(i);
+      if constexpr (k == 1 && std::same_as<O, op::BinaryMultByConst>) // not differentiated, nor is
+        if (!x.isPlain()) return N(recorded::asConstant(x.node));     // the slope by the other
+      return x;
+    }
+    N number(std::size_t place) const { return N(computed(sweep.tape_.constants()[place])); }
+    std::size_t operand(std::size_t place) const { return sweep.tape_.operands()[place]; }
+    std::vector<N> run(std::size_t first, std::size_t n) const {
+      std::vector<N> all;
+      for (std::size_t i = first; i < first + n; ++i) all.push_back(sweep.value(i));
+      return all;
+    }
+    std::vector<N> list(std::size_t place, std::size_t n) const {
+      std::vector<N> all;
+      for (std::size_t i = place; i < place + n; ++i) all.push_back(sweep.value(operand(i)));
+      return all;
+    }
+    static bool isBNewer(const Record& record) { return record.a < record.b; }
+  };
+  struct Give { // nothing is asked for operands that take no part
+    RecordedSweep& sweep;
+    template <int, bool> void node(std::size_t i, const auto& contribution) const {
+      if (sweep.isActive(i)) sweep.give(i, contribution());
+    }
+    template <int> auto run(std::size_t first, std::size_t) const {
+      return [*this, first](std::size_t i, const N& c) { sweep.give(first + i, c); };
+    }
+    template <int> auto list(std::size_t place, std::size_t) const {
+      return [*this, place](std::size_t i, const N& c) {
+        sweep.give(sweep.tape_.operands()[place + i], c);
+      };
+    }
+  };
 
   void give(std::size_t node, const N& contribution) {
     if (isActive(node)) at(node).adjoint = at(node).adjoint + contribution;
@@ -324,52 +343,9 @@ private:
     const N g = at(record.result).adjoint;
     if (!isActive(record.result) || whereZero(g)) return;
     dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
-      if constexpr (op::is<op::Unary, O>) {
-        give(record.a, O::pullback(value(record.a), value(record.result), g));
-      } else if constexpr (op::is<op::Clipped, O>) {
-        give(record.a,
-             O::pullback(value(record.a), number(record.b), number(record.b + std::size_t{1}), g));
-      } else if constexpr (op::is<op::Binary, O>) {
-        pullBinary<O, F>(record, g);
-      } else if constexpr (op::is<op::Reduction, O>) {
-        const auto nodes = operandsOf(record);
-        O::pullback(values(nodes, 0, nodes.size()), value(record.result), g,
-                    [&](std::size_t i, const N& c) { give(nodes[i], c); });
-      } else if constexpr (op::is<op::Product, O>) {
-        const auto nodes = operandsOf(record);
-        const std::size_t n = record.b;
-        O::pullback(
-            values(nodes, 0, n), values(nodes, n, n), g,
-            [&](std::size_t i, const N& c) { give(nodes[i], c); },
-            [&](std::size_t i, const N& c) { give(nodes[n + i], c); });
-        if constexpr (O::hasBias) give(nodes.back(), g);
-      }
+      if constexpr (!op::is<op::Block, O>)
+        contribute<O, F>(record, Source<O>{*this}, value(record.result), g, Give{*this});
     });
-  }
-
-  // The newer operand last, as in Pull; none is asked of an operand that takes no part.
-  template <class O, Form F> void pullBinary(const Record& record, const N& g) {
-    const std::size_t a = record.a, b = record.b;
-    const N x = left<F>(record), z = value(record.result);
-    N y = right<F>(record);
-    if constexpr (std::same_as<O,
-                               op::BinaryMultByConst>) // not differentiated, nor is the slope by y
-      if (!y.isPlain()) y = N(recorded::asConstant(y.node));
-    const auto toX = [&] {
-      if constexpr (F != Form::numberNode)
-        if (isActive(a)) give(a, O::pullbackX(x, y, z, g));
-    };
-    const auto toY = [&] {
-      if constexpr (F != Form::nodeNumber)
-        if (isActive(b)) give(b, O::pullbackY(x, y, z, g));
-    };
-    if (a < b) {
-      toX();
-      toY();
-    } else {
-      toY();
-      toX();
-    }
   }
 
   // The operations that a block stands for are appended, take over the adjoints of its results, and are pulled.
@@ -385,7 +361,7 @@ private:
     if (expanded.size() != count)
       fail(ErrorKind::badArgument, std::string("gradientsOf: ") +
                                        tape_.namesOf(tape_.recordOf(record.result)).function +
-                                       " of whole views can't be recorded; see block/recorded.hpp");
+                                       " of whole views can't be recorded; see run/recorded_blocks.hpp");
     nodes_.resize(tape_.size() - oldest_);
     activate(before, after);
     for (std::size_t i = 0; i < count; ++i)

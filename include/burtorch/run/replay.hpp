@@ -29,7 +29,7 @@
 #include <burtorch/backward.hpp>
 #include <burtorch/base/config.hpp>
 #include <burtorch/base/error.hpp>
-#include <burtorch/op/contribute.hpp>
+#include <burtorch/op/record.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/simd.hpp>
 #include <burtorch/scalar/vector_math.hpp>
@@ -66,24 +66,11 @@ enum class Branches : std::uint8_t { refuse, freeze };
 
 namespace detail {
 
-// Operations with many operands, and blocks: out of the hot loop.
+// Operations with many operands: out of the hot loop.
 template <class O, Form F, class T, class Index, class Record>
 BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const Record& record) {
-  using Run = RunOf<T>;
-  using List = ListOf<T, Index>;
-  const std::size_t a = record.a, n = record.b;
-  const Index* const stored = op::listsOperands<O>(F) ? operands + a : nullptr;
-  if constexpr (op::is<op::Reduction, O>) {
-    if constexpr (F == Form::run) return static_cast<T>(O::forward(Run{values + a, n}));
-    else return static_cast<T>(O::forward(List{values, stored, n}));
-  } else {
-    ComputedIn<T> z;
-    if constexpr (F == Form::run)
-      z = O::forward(Run{values + stored[0], n}, Run{values + stored[1], n});
-    else z = O::forward(List{values, stored, n}, List{values, stored + n, n});
-    if constexpr (O::hasBias) z = z + computed(values[stored[F == Form::run ? 2 : 2 * n]]);
-    return static_cast<T>(z);
-  }
+  return static_cast<T>(
+      evaluate<O, F>(record, TapeSource<T, Index>{values, nullptr, operands}));
 }
 
 // A number that the step before has just computed is still in a register, and a trip through memory would
@@ -94,7 +81,7 @@ enum class Fresh : std::uint8_t { none, a, b, adjoint = a, gradient = b };
 // f.template operator()<operation, form, fresh>() for what is known of a record when it is made.
 template <class F> auto withInstance(Code code, Fresh fresh, const F& f) {
   return dispatch(code, [&]<class O, Form form>(op::Instance<O, form>) {
-    if constexpr (op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>) {
+    if constexpr (op::isFew(op::layoutOf<O>(form))) {
       if (fresh == Fresh::a) return f.template operator()<O, form, Fresh::a>();
       if (fresh == Fresh::b) return f.template operator()<O, form, Fresh::b>();
     }
@@ -117,76 +104,77 @@ template <class S, class Index> struct Step {
   std::size_t results() const { return b; } // of a block
   std::size_t firstResult() const { return result + std::size_t{1} - b; }
 
-  template <class O>
-  static constexpr bool isSimple =
-      op::is<op::Unary, O> || op::is<op::Clipped, O> || op::is<op::Binary, O>;
+  // Operands of which one may be in a register, copied: as references they would be read twice.
+  template <Fresh fresh> struct Source {
+    const S* values;
+    const S* constants;
+    const S& last;
+    template <int k> BURTORCH_INLINE C node(std::size_t i) const {
+      constexpr bool isFresh = fresh == (k == 0 ? Fresh::a : Fresh::b);
+      return static_cast<C>(computed(isFresh ? last : values[i]));
+    }
+    BURTORCH_INLINE C number(std::size_t place) const {
+      return static_cast<C>(computed(constants[place]));
+    }
+  };
+  template <bool isBNewer_> struct PulledSource : Source<Fresh::none> {
+    BURTORCH_INLINE static constexpr bool isBNewer(const Step&) { return isBNewer_; }
+  };
 
   static S stop(const Step*, S*, S*, const S*, const Columns*, S last) { return last; }
 
   // Computes the result.
   template <class O, Form F, Fresh fresh>
   static S push(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
-    const auto number = [constants](std::size_t place) BURTORCH_INLINE_LAMBDA {
-      return static_cast<C>(computed(constants[place]));
-    };
-    const auto x = [=]() BURTORCH_INLINE_LAMBDA {
-      if constexpr (F == Form::numberNode) return number(s->a);
-      else return static_cast<C>(computed(fresh == Fresh::a ? last : values[s->a]));
-    };
-    const auto y = [=]() BURTORCH_INLINE_LAMBDA {
-      if constexpr (F == Form::nodeNumber) return number(s->b);
-      else return static_cast<C>(computed(fresh == Fresh::b ? last : values[s->b]));
-    };
-    if constexpr (op::is<op::Unary, O>) last = static_cast<S>(O::forward(x()));
-    else if constexpr (op::is<op::Clipped, O>)
-      last = static_cast<S>(O::forward(x(), number(s->b), number(s->b + std::size_t{1})));
-    else if constexpr (op::is<op::Binary, O>) last = static_cast<S>(O::forward(x(), y()));
-    else if constexpr (!op::is<op::Block, O>) last = evaluateMany<O, F>(values, c->operands, *s);
-    else {
+    constexpr Layout layout = op::layoutOf<O>(F);
+    if constexpr (layout == Layout::block) {
       const BlockDescription<S, Index> d(c->operands + s->a);
       d.methods().forward(
           {values, grads, c->constants + d.constantsPlace(), d, s->firstResult(), s->results()});
       last = values[s->result];
+    } else if constexpr (op::isFew(layout)) {
+      last = static_cast<S>(evaluate<O, F>(*s, Source<fresh>{values, constants, last}));
+    } else {
+      last = evaluateMany<O, F>(values, c->operands, *s);
     }
     values[s->result] = last;
     return s[1].run(s + 1, values, grads, constants, c, last);
   }
 
+  // What operands gain; `last` becomes the gradient of the newest.
+  template <class O, Fresh fresh, bool sets> struct Give {
+    S* grads;
+    const C& g;
+    S& last;
+    template <int, bool newest>
+    BURTORCH_INLINE void node(std::size_t i, const auto& contribution) const {
+      const C given = O::isLinear ? C(contribution()) : C(unlessZero(g, contribution()));
+      const bool isFresh = fresh == Fresh::gradient && newest;
+      const S sum = sets ? static_cast<S>(given)
+                         : static_cast<S>(computed(isFresh ? last : grads[i]) + given);
+      grads[i] = sum;
+      if constexpr (newest) last = sum;
+    }
+  };
+
   // Adds to the gradients of the operands, or sets them where they have none yet; last is what the newest
   // of them then has.
   template <class O, Form F, Fresh fresh, bool sets, bool isBNewer, class Filter = Everything>
   static S pull(const Step* s, S* values, S* grads, const S* constants, const Columns* c, S last) {
+    constexpr Layout layout = op::layoutOf<O>(F);
     const S adjoint = fresh == Fresh::adjoint ? last : grads[s->result];
-    if constexpr (op::is<op::Block, O>) {
+    if constexpr (layout == Layout::block) {
       pullBlock(values, grads, c->constants, c->operands, Everything{}, *s);
     } else if (!O::isLinear && isZero(adjoint)) [[unlikely]] { // 0 times it might not be 0
-      if constexpr (isSimple<O>) {
-        if (sets && F != Form::numberNode) grads[s->a] = S(0);
-        if (sets && op::is<op::Binary, O> && F != Form::nodeNumber) grads[s->b] = S(0);
+      if constexpr (op::isFew(layout)) {
+        if (sets && op::hasNodeInA(layout)) grads[s->a] = S(0);
+        if (sets && op::hasNodeInB(layout)) grads[s->b] = S(0);
         last = grads[isBNewer ? s->b : s->a];
       }
-    } else if constexpr (isSimple<O>) {
-      const C g = static_cast<C>(computed(adjoint));
-      contribute<O, F>(
-          *s, std::bool_constant<isBNewer>{},
-          [=]() BURTORCH_INLINE_LAMBDA {
-            return static_cast<C>(computed(F == Form::numberNode ? constants[s->a] : values[s->a]));
-          },
-          [=]() BURTORCH_INLINE_LAMBDA {
-            return static_cast<C>(computed(F == Form::nodeNumber ? constants[s->b] : values[s->b]));
-          },
-          [=](std::size_t place)
-              BURTORCH_INLINE_LAMBDA { return static_cast<C>(computed(constants[place])); },
-          static_cast<C>(computed(values[s->result])), g,
-          [&]<bool newest>(std::size_t node, const C& contribution, Newest<newest>)
-              BURTORCH_INLINE_LAMBDA {
-                const C given = O::isLinear ? contribution : unlessZero(g, contribution);
-                const bool isFresh = fresh == Fresh::gradient && newest;
-                const S sum = sets ? static_cast<S>(given)
-                                   : static_cast<S>(computed(isFresh ? last : grads[node]) + given);
-                grads[node] = sum;
-                if constexpr (newest) last = sum;
-              });
+    } else if constexpr (op::isFew(layout)) {
+      const C g = static_cast<C>(computed(adjoint)), z = static_cast<C>(computed(values[s->result]));
+      contribute<O, F>(*s, PulledSource<isBNewer>{{values, constants, last}}, z, g,
+                       Give<O, fresh, sets>{grads, g, last});
     } else {
       pullMany<O, F>(values, grads, c->operands, Filter{}, *s, adjoint);
     }
@@ -518,10 +506,16 @@ private:
 
   // ---- passes -----------------------------------------------------------------------------------
 
-  // f(place, how many) for the plain numbers of a record that is no block.
-  template <class F> static void withNumbers(Record& record, const F& f) {
-    const std::size_t n = op::numbersOf(record.code());
-    if (n != 0) f(op::operandsOf(record.code()) == op::Operands::a ? record.b : record.a, n);
+  // f(place, how many) for the plain numbers of a record.
+  template <class F> struct Numbers : detail::EachField {
+    const F& f;
+    void numbers(Index& place, std::size_t n) const { f(place, n); }
+    void kept(Index& place, std::size_t n) const { f(place, n); }
+    static void node(Index) {}
+    static void run(Index, std::size_t) {}
+  };
+  template <class F> void withNumbers(Record& record, const F& f) const {
+    tape().eachField(record, Numbers<F>{{}, f});
   }
 
   void fold() {
@@ -545,14 +539,10 @@ private:
       if (std::ranges::none_of(operandsOf(record), [&](Index i) { return bool(varies[i]); }))
         continue; // its results stay, as leaves
       for (std::size_t i = 0; i < record.results(); ++i) varies[record.firstResult() + i] = true;
-      if (record.isBlock()) {
-        const detail::BlockDescription<T, Index> d(columns.operands + record.a);
-        keep(d.constantsPlace(), d.constants());
-      } else if (op::operandsOf(record.code()) == op::Operands::ab) {
+      withNumbers(record, keep);
+      if (op::layoutOf(record.code()) == Layout::nodes) {
         if (!varies[record.b]) makeNumber(record, record.b, Form::nodeNumber);
         else if (!varies[record.a]) makeNumber(record, record.a, Form::numberNode);
-      } else {
-        withNumbers(record, keep);
       }
       records()[kept++] = record;
     }
@@ -562,28 +552,28 @@ private:
 
   // Equal expressions become one. Neighbours that an operation takes as a run stay where they are.
   void share() {
-    const auto takesRun = [](const Record& record) {
-      return op::operandsOf(record.code()) == op::Operands::many &&
-             (record.isBlock() || record.form() == Form::run);
-    };
     std::vector<bool> inRun(tape().size());
-    for (const Record& record : tape().records())
-      if (takesRun(record))
-        for (const Index operand : operandsOf(record)) inRun[operand] = true;
+    struct : detail::EachField {
+      std::vector<bool>& in;
+      static void node(Index) {}
+      void run(Index first, std::size_t n) const {
+        for (std::size_t i = first; i < first + n; ++i) in[i] = true;
+      }
+    } noteRuns{{}, inRun};
+    for (const Record& record : tape().records()) tape().eachField(record, noteRuns);
     std::vector<Index> same(tape().size());
     for (std::size_t i = 0; i < same.size(); ++i) same[i] = static_cast<Index>(i);
     const auto columns = detail::TapeAccess::columns(*owned_);
+    struct : detail::EachField {
+      std::vector<Index>& same;
+      void node(Index& i) const { i = same[i]; }
+      static void run(Index, std::size_t) {}
+    } rename{{}, same};
     std::map<std::vector<std::uint64_t>, Index> seen;
     for (std::size_t r = 0, n = tape().records().size(); r < n; ++r) {
       Record& record = records()[r];
       if (record.isBlock()) continue;
-      const auto which = op::operandsOf(record.code());
-      if (which == op::Operands::a || which == op::Operands::ab) record.a = same[record.a];
-      if (which == op::Operands::b || which == op::Operands::ab) record.b = same[record.b];
-      const auto operands = operandsOf(record);
-      if (which == op::Operands::many && !takesRun(record))
-        for (std::size_t i = 0; i < operands.size(); ++i)
-          columns.operands[record.a + i] = same[operands[i]];
+      tape().eachField(record, rename);
       std::vector<std::uint64_t> key{record.code()};
       for (const Index operand : operandsOf(record)) key.push_back(operand);
       withNumbers(record, [&](Index place, std::size_t count) {
@@ -623,19 +613,19 @@ private:
   // ---- steps ------------------------------------------------------------------------------------
 
   template <class S> auto forwardSteps() const {
-    using op::Operands, detail::Fresh;
+    using detail::Fresh;
     using Step = detail::Step<S, Index>;
     std::vector<Step> steps;
     std::size_t last = none;
     for (const Record& record : tape().records()) {
-      const auto which = op::operandsOf(record.code());
+      const Layout layout = op::layoutOf(record.code());
       Fresh fresh = Fresh::none;
-      if ((which == Operands::a || which == Operands::ab) && record.a == last) fresh = Fresh::a;
-      else if ((which == Operands::b || which == Operands::ab) && record.b == last)
-        fresh = Fresh::b;
+      if (op::hasNodeInA(layout) && record.a == last) fresh = Fresh::a;
+      else if (op::hasNodeInB(layout) && record.b == last) fresh = Fresh::b;
       last = record.result;
       const auto run = detail::withInstance(record.code(), fresh, []<class O, Form F, Fresh f>() {
-        constexpr Fresh operand = f == Fresh::b && !op::is<op::Binary, O> ? Fresh::none : f;
+        constexpr Fresh operand =
+            f == Fresh::b && !op::hasNodeInB(op::layoutOf<O>(F)) ? Fresh::none : f;
         return typename Step::Run(&Step::template push<O, F, operand>);
       });
       steps.push_back({run, record.result, record.a, record.b});
@@ -643,7 +633,7 @@ private:
     return steps;
   }
   template <class S> auto backwardSteps() const {
-    using op::Operands, detail::Fresh;
+    using detail::Fresh;
     using Step = detail::Step<S, Index>;
     const std::vector<bool> varies = varyingNodes();
     std::vector<Step> steps;
@@ -651,12 +641,13 @@ private:
     for (std::size_t r = tape().records().size(); r-- != 0;) {
       const Record& record = tape().records()[r];
       const bool sets = isPlanned() && sets_[r];
-      const auto which = op::operandsOf(record.code());
-      const std::size_t newest = which == Operands::a    ? record.a
-                                 : which == Operands::b  ? record.b
-                                 : which == Operands::ab ? std::max(record.a, record.b)
-                                                         : none;
-      const bool twice = which == Operands::ab && record.a == record.b;
+      const Layout layout = op::layoutOf(record.code());
+      const bool inA = op::hasNodeInA(layout), inB = op::hasNodeInB(layout);
+      const std::size_t newest = inA && inB ? std::max(record.a, record.b)
+                                 : inA      ? record.a
+                                 : inB      ? record.b
+                                            : none;
+      const bool twice = inA && inB && record.a == record.b;
       Fresh fresh = Fresh::none;
       if (last == record.result) fresh = Fresh::adjoint;
       else if (isPlanned() && last == newest && last != none && !twice) fresh = Fresh::gradient;
@@ -665,7 +656,7 @@ private:
           record.code(), fresh, [&]<class O, Form F, Fresh f>() -> typename Step::Run {
             constexpr Fresh whenSet = f == Fresh::gradient ? Fresh::none : f; // not added to
             const auto with = [&]<bool isBNewer>(std::bool_constant<isBNewer>) -> Step::Run {
-              if constexpr (Step::template isSimple<O>)
+              if constexpr (op::isFew(op::layoutOf<O>(F)))
                 if (sets) return &Step::template pull<O, F, whenSet, true, isBNewer>;
               if constexpr (op::is<op::Product, O>) { // nobody reads what constants are given
                 const auto nodes = operandsOf(record);
@@ -678,7 +669,7 @@ private:
               }
               return &Step::template pull<O, F, f, false, isBNewer>;
             };
-            if constexpr (op::is<op::Binary, O> && F != Form::nodeNumber)
+            if constexpr (op::hasNodeInB(op::layoutOf<O>(F)))
               if (F == Form::numberNode || record.a < record.b) return with(std::true_type{});
             return with(std::false_type{});
           });
@@ -708,7 +699,7 @@ private:
           demandZero(static_cast<Index>(record.firstResult() + i));
       else if (!given[record.result]) return; // leads nowhere
       const auto operands = operandsOf(record);
-      sets[r] = op::operandsOf(record.code()) != op::Operands::many &&
+      sets[r] = op::isFew(op::layoutOf(record.code())) &&
                 std::ranges::none_of(operands, [&](Index i) { return bool(given[i]); }) &&
                 (operands.size() == 1 || operands[0] != operands[1]);
       for (const Index operand : operands)

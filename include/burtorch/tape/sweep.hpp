@@ -8,6 +8,7 @@
 
 #include <burtorch/base/config.hpp>
 #include <burtorch/base/error.hpp>
+#include <burtorch/op/record.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/tape/block.hpp>
 #include <burtorch/tape/tape.hpp>
@@ -98,16 +99,16 @@ struct TapeAccess {
 struct Everything {
   static constexpr bool skipsZeros = false;
   static constexpr bool wantsAll = true;
-  static constexpr bool wantsFirst = true, wantsSecond = true; // of a product's two sequences
+  template <int k> static constexpr bool wantsSequence = true; // of a product's two
   static constexpr bool wants(std::size_t) { return true; }
   static constexpr void gave(std::size_t) {}
   static constexpr bool goesOnTo(std::size_t) { return true; }
 };
 struct OnlyFirst : Everything { // of a product whose other sequence is constant
-  static constexpr bool wantsSecond = false;
+  template <int k> static constexpr bool wantsSequence = k == 0;
 };
 struct OnlySecond : Everything {
-  static constexpr bool wantsFirst = false;
+  template <int k> static constexpr bool wantsSequence = k == 1;
 };
 struct OnlyActive : Everything { // those for which active[i] is not 0
   static constexpr bool wantsAll = false;
@@ -123,53 +124,44 @@ struct DownToOldest : Everything { // until everything that was given something 
 
 // Operations with many operands, out of the hot loop; everything by value, so that the loop's own
 // copies can stay in registers.
+template <class T, class Index, class Filter> struct GiveToMany {
+  using C = ComputedIn<T>;
+  T* BURTORCH_RESTRICT grads;
+  const Index* operands;
+  Filter filter;
+  C g;
+
+  BURTORCH_INLINE void add(std::size_t i, const C& contribution) const {
+    if (filter.wants(i)) grads[i] = static_cast<T>(computed(grads[i]) + unlessZero(g, contribution));
+  }
+  template <int, bool> void node(std::size_t i, const auto& contribution) const {
+    add(i, contribution());
+  }
+  template <int k> auto run(std::size_t first, std::size_t) const {
+    return [=, *this]<class I>(I i, const auto& c) BURTORCH_INLINE_LAMBDA {
+      if constexpr (!Filter::template wantsSequence<k>) return;
+      else if constexpr (!std::is_same_v<I, Eight>) add(first + i, c);
+      else if constexpr (Filter::wantsAll)
+        narrow(widen<8>(grads + first + i.first) + c, grads + first + i.first);
+      else
+        for (std::size_t j = 0; j < 8; ++j) add(first + i.first + j, c[j]);
+    };
+  }
+  template <int k> auto list(std::size_t place, std::size_t) const {
+    return [stored = operands + place, *this](std::size_t i, const C& c) BURTORCH_INLINE_LAMBDA {
+      if constexpr (Filter::template wantsSequence<k>) add(stored[i], c);
+    };
+  }
+};
 template <class O, Form F, class T, class Index, class Filter, class Record>
 BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_RESTRICT grads,
                                 const Index* operands, Filter filter, const Record& record,
                                 T adjoint) {
   using C = ComputedIn<T>;
   const C g = computed(adjoint);
-  const auto give = [=](std::size_t node, const C& contribution) BURTORCH_INLINE_LAMBDA {
-    if (filter.wants(node))
-      grads[node] = static_cast<T>(computed(grads[node]) + unlessZero(g, contribution));
-  };
-  // Neighbours from `first` on, or those listed from `stored` on.
-  const auto toRun = [=](std::size_t first) {
-    return [=]<class I>(I i, const auto& c) BURTORCH_INLINE_LAMBDA {
-      if constexpr (!std::is_same_v<I, Eight>) give(first + i, c);
-      else if constexpr (Filter::wantsAll)
-        narrow(widen<8>(grads + first + i.first) + c, grads + first + i.first);
-      else
-        for (std::size_t k = 0; k < 8; ++k) give(first + i.first + k, c[k]);
-    };
-  };
-  const auto toList = [=](const Index* stored) {
-    return [=](std::size_t i, const C& c) BURTORCH_INLINE_LAMBDA { give(stored[i], c); };
-  };
-  const auto onlyIf = []<bool is>(std::bool_constant<is>, const auto& to) {
-    if constexpr (is) return to;
-    else return [](const auto&...) BURTORCH_INLINE_LAMBDA {};
-  };
-  constexpr std::bool_constant<Filter::wantsFirst> first{};
-  constexpr std::bool_constant<Filter::wantsSecond> second{};
-  using Run = RunOf<T>;
-  using List = ListOf<T, Index>;
-  const std::size_t a = record.a, n = record.b;
   const C& z = computed(values[record.result]);
-  const Index* const stored = op::listsOperands<O>(F) ? operands + a : nullptr;
-  if constexpr (op::is<op::Reduction, O>) {
-    if constexpr (F == Form::run) O::pullback(Run{values + a, n}, z, g, toRun(a));
-    else O::pullback(List{values, stored, n}, z, g, toList(stored));
-  } else if constexpr (F == Form::run) {
-    const std::size_t x = stored[0], y = stored[1];
-    O::pullback(Run{values + x, n}, Run{values + y, n}, g, onlyIf(first, toRun(x)),
-                onlyIf(second, toRun(y)));
-    if constexpr (O::hasBias) give(stored[2], g);
-  } else {
-    O::pullback(List{values, stored, n}, List{values, stored + n, n}, g,
-                onlyIf(first, toList(stored)), onlyIf(second, toList(stored + n)));
-    if constexpr (O::hasBias) give(stored[2 * n], g);
-  }
+  contribute<O, F>(record, TapeSource<T, Index>{values, nullptr, operands}, z, g,
+                   GiveToMany<T, Index, Filter>{grads, operands, filter, g});
 }
 
 // Of each operand of a block either all nodes take part or none, and few enough are left out.
@@ -222,57 +214,25 @@ public:
     // No walk is going on, so the word is the code. Each case reads of the record what it needs:
     // read before, it would have to survive the calls that some cases make.
     dispatch(record.word, [&]<class O, Form F>(op::Instance<O, F>) BURTORCH_INLINE_LAMBDA {
-      if constexpr (op::is<op::Block, O>) {
+      constexpr Layout layout = op::layoutOf<O>(F);
+      if constexpr (layout == Layout::block) {
         pullBlock(columns_.values, columns_.grads, columns_.constants, columns_.operands, filter_,
                   record);
-        filter_.gave(0); // perhaps
-        last_ = columns_.grads[lastNode_];
-        return;
-      }
-      if constexpr (!O::isLinear || Filter::skipsZeros)
-        if (isZero(adjoint)) return; // where 0 times the derivative might not be 0
-      const T* BURTORCH_RESTRICT const values = columns_.values;
-      const auto v = [values](std::size_t i)
-                         BURTORCH_INLINE_LAMBDA -> decltype(auto) { return computed(values[i]); };
-      const auto number = [this](std::size_t i) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
-        return computed(columns_.constants[i]);
-      };
-      const C& g = computed(adjoint);
-      const C& z = v(record.result);
-      // In the lanes where the adjoint is 0 nothing is given, for the same reason.
-      const auto given = [&](const C& contribution) BURTORCH_INLINE_LAMBDA -> decltype(auto) {
-        if constexpr (O::isLinear) return (contribution);
-        else return unlessZero(g, contribution);
-      };
-      if constexpr (op::is<op::Unary, O>) {
-        const std::size_t a = record.a;
-        give(a, given(O::pullback(v(a), z, g)));
-      } else if constexpr (op::is<op::Clipped, O>) {
-        const std::size_t a = record.a, bounds = record.b;
-        give(a, given(O::pullback(v(a), number(bounds), number(bounds + 1), g)));
-      } else if constexpr (op::is<op::Binary, O>) {
-        const std::size_t a = record.a, b = record.b;
-        if constexpr (F == Form::nodeNumber) {
-          give(a, given(O::pullbackX(v(a), number(b), z, g)));
-        } else if constexpr (F == Form::numberNode) {
-          give(b, given(O::pullbackY(number(a), v(b), z, g)));
+      } else {
+        if constexpr (!O::isLinear || Filter::skipsZeros)
+          if (isZero(adjoint)) return; // where 0 times the derivative might not be 0
+        if constexpr (!op::isFew(layout)) {
+          pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record,
+                         adjoint);
         } else {
-          const C toX = given(O::pullbackX(v(a), v(b), z, g));
-          const C toY = given(O::pullbackY(v(a), v(b), z, g));
-          if (a < b) { // the newer operand last: its record is likely to be the next
-            give(a, toX);
-            give(b, toY);
-          } else {
-            give(b, toY);
-            give(a, toX);
-          }
+          const TapeSource<T, Index> source{columns_.values, columns_.constants, nullptr};
+          const C& g = computed(adjoint);
+          const C& z = source.template node<0>(record.result);
+          return contribute<O, F>(record, source, z, g, Give<O>{*this, g});
         }
-      } else if constexpr (!op::is<op::Block, O>) {
-        pullMany<O, F>(columns_.values, columns_.grads, columns_.operands, filter_, record,
-                       adjoint);
-        filter_.gave(0); // perhaps
-        last_ = columns_.grads[lastNode_];
       }
+      filter_.gave(0); // perhaps
+      last_ = columns_.grads[lastNode_];
     });
   }
 
@@ -281,6 +241,16 @@ public:
   }
 
 private:
+  // In the lanes where the adjoint is 0 nothing is given, for the same reason.
+  template <class O> struct Give {
+    Pull& pull;
+    const C& g;
+    template <int, bool>
+    BURTORCH_INLINE void node(std::size_t i, const auto& contribution) const {
+      if constexpr (O::isLinear) pull.give(i, contribution());
+      else pull.give(i, unlessZero(g, contribution()));
+    }
+  };
   BURTORCH_INLINE void give(std::size_t node, const C& contribution) {
     if (!filter_.wants(node)) return;
     filter_.gave(node);

@@ -36,6 +36,7 @@
 #include <burtorch/base/error.hpp>
 #include <burtorch/tape/labels.hpp>
 #include <burtorch/base/memory.hpp>
+#include <burtorch/op/record.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/scalar.hpp>
 #include <burtorch/base/sizes.hpp>
@@ -105,6 +106,26 @@ template <class T, class Index> struct ListOf {
   BURTORCH_INLINE constexpr decltype(auto) operator[](std::size_t i) const {
     return computed(values[indices[i]]);
   }
+};
+
+// Operands as they stand on a tape (op/record.hpp).
+template <class T, class Index> struct TapeSource {
+  const T* values;
+  const T* constants;
+  const Index* operands_;
+
+  template <int k> BURTORCH_INLINE decltype(auto) node(std::size_t i) const {
+    return computed(values[i]);
+  }
+  BURTORCH_INLINE decltype(auto) number(std::size_t i) const { return computed(constants[i]); }
+  BURTORCH_INLINE RunOf<T> run(std::size_t first, std::size_t n) const {
+    return {values + first, n};
+  }
+  BURTORCH_INLINE ListOf<T, Index> list(std::size_t place, std::size_t n) const {
+    return {values, operands_ + place, n};
+  }
+  BURTORCH_INLINE std::size_t operand(std::size_t place) const { return operands_[place]; }
+  BURTORCH_INLINE static bool isBNewer(const auto& record) { return record.a < record.b; }
 };
 
 struct TapeAccess;
@@ -310,23 +331,7 @@ public:
     if (to.records != 0 && records_[to.records - 1].result == to.nodes) {
       const Record& record = records_[--to.records];
       to.nodes = record.firstResult();
-      const bool plain = op::operandsOf(record.code()) == op::Operands::ab; // most of them
-      if (!plain)
-        detail::dispatch(record.code(), [&]<class O, Form form>(op::Instance<O, form>) {
-          if constexpr (op::is<op::Clipped, O> ||
-                        (op::is<op::Binary, O> && form == Form::nodeNumber))
-            to.constants = record.b;
-          else if constexpr (op::is<op::Binary, O> && form == Form::numberNode)
-            to.constants = record.a;
-          else if constexpr (op::is<op::Product, O> ||
-                             (op::is<op::Reduction, O> && form == Form::list))
-            to.operands = record.a;
-          else if constexpr (op::is<op::Block, O>) {
-            to.operands = record.a;
-            const auto d = description(record);
-            if (d.constants() != 0) to.constants = d.constantsPlace(); // else it has no place
-          }
-        });
+      eachField(record, DropSides{{}, to});
     }
     cursor_.set(to);
     swept_ = std::min(swept_, to.records);
@@ -411,43 +416,29 @@ public:
     return at->made(node) ? static_cast<std::size_t>(at - records_) : used().records;
   }
 
+  // Calls the visitor for the fields of a record (op/record.hpp); of a block, for those of its description.
+  template <class AnyRecord, class Visit>
+  BURTORCH_INLINE void eachField(AnyRecord& record, Visit&& visit) const {
+    if (!record.isBlock()) [[likely]]
+      return detail::eachField(record, operands_, visit);
+    visit.stored(record.a, description(record).size());
+    const auto d = description(record); // which may have moved
+    visit.kept(d.constantsPlace(), d.constants());
+    for (std::size_t v = 0; v < d.views(); ++v) visit.run(d.view(v)[0], d.viewSize(v));
+  }
+
   // Calls f(index) for each operand of a record that is a node, in operand order.
   template <class F> void forEachOperand(const Record& record, F&& f) const {
-    const Code code = record.code();
-    switch (op::operandsOf(code)) {
-    case op::Operands::a:
-      f(record.a);
-      break;
-    case op::Operands::b:
-      f(record.b);
-      break;
-    case op::Operands::ab:
-      f(record.a);
-      f(record.b);
-      break;
-    case op::Operands::many:
-      detail::dispatch(code, [&]<class O, Form form>(op::Instance<O, form>) {
-        if constexpr (op::is<op::Block, O>) {
-          const auto d = description(record);
-          for (std::size_t v = 0; v < d.views(); ++v)
-            for (std::size_t i = 0; i < d.viewSize(v); ++i) f(static_cast<Index>(d.view(v)[0] + i));
-        } else if constexpr (op::is<op::Reduction, O> || op::is<op::Product, O>) {
-          forEachOfMany<O, form>(record, f);
-        }
-      });
-    }
+    const Layout layout = op::layoutOf(record.code());
+    if (!op::isFew(layout)) return forEachArgument(record, f, [](const T&) {});
+    if (op::hasNodeInA(layout)) f(record.a); // the same in a third of the code: backwardWithScratchStorage
+    if (op::hasNodeInB(layout)) f(record.b); // spends its time here
   }
 
   // Calls node(index) or number(x) for each operand of a record, in operand order.
   template <class N, class C>
   void forEachArgument(const Record& record, N&& node, C&& number) const {
-    const auto numbers = [&](std::size_t place) {
-      for (std::size_t i = 0; i < op::numbersOf(record.code()); ++i) number(constants_[place + i]);
-    };
-    const op::Operands operands = op::operandsOf(record.code());
-    if (operands == op::Operands::b) numbers(record.a);
-    forEachOperand(record, node);
-    if (operands == op::Operands::a) numbers(record.b);
+    eachField(record, Arguments<N, C>{{}, constants_, node, number});
   }
 
   // Calls f(first node, rows, columns) for each operand of a block.
@@ -657,23 +648,28 @@ private:
     return true;
   }
 
-  template <class O, Form form, class F> void forEachOfMany(const Record& record, F& f) const {
-    const std::size_t n = record.b;
-    const Index* const stored = op::listsOperands<O>(form) ? operands_ + record.a : nullptr;
-    const auto neighbours = [&](Index first) {
-      for (std::size_t i = 0; i < n; ++i) f(static_cast<Index>(first + i));
-    };
-    if constexpr (op::is<op::Reduction, O>) {
-      if constexpr (form == Form::run) neighbours(record.a);
-      else std::for_each_n(stored, n, f);
-    } else if constexpr (form == Form::run) {
-      neighbours(stored[0]);
-      neighbours(stored[1]);
-      if constexpr (O::hasBias) f(stored[2]);
-    } else {
-      std::for_each_n(stored, 2 * n + (O::hasBias ? 1 : 0), f);
+  struct DropSides : detail::EachField { // where what a record has in the side arrays begins
+    Extent& to;
+    void numbers(Index place_, std::size_t) { to.constants = place_; }
+    void kept(Index place_, std::size_t n) {
+      if (n != 0) to.constants = place_; // else it has no place
     }
-  }
+    void stored(Index place_, std::size_t) { to.operands = place_; }
+    static void node(Index) {}
+    static void run(Index, std::size_t) {}
+  };
+  template <class N, class C> struct Arguments : detail::EachField {
+    const T* constants;
+    N& node_;
+    C& number;
+    void node(Index i) { node_(i); }
+    void run(Index first, std::size_t n) {
+      for (std::size_t i = 0; i < n; ++i) node_(static_cast<Index>(first + i));
+    }
+    void numbers(Index first, std::size_t n) {
+      for (std::size_t i = 0; i < n; ++i) number(constants[first + i]);
+    }
+  };
 
   [[noreturn]] BURTORCH_COLD static void failEmpty() {
     detail::fail(ErrorKind::emptyHandle, "an empty Value was used");
@@ -759,53 +755,32 @@ private:
 #endif
   }
 
-  // Moves what the record keeps in the side arrays to their new ends and renames its nodes. Runs
-  // stay runs: all their nodes stay, in order.
-  void moveDown(Record& record, Extent& now, const Index* newIndex) {
-    auto rename = [&](Index& node) { node = static_cast<Index>(newIndex[node] - 1u); };
-    auto take = [](auto* column, Index& place_, std::size_t n, std::size_t& end) {
+  struct MoveDown {
+    Tape& tape;
+    Extent& now;
+    const Index* newIndex;
+    void node(Index& i) { i = static_cast<Index>(newIndex[i] - 1u); }
+    void run(Index& first, std::size_t n) {
+      if (n != 0) node(first);
+    }
+    void numbers(Index& place_, std::size_t n) { take(tape.constants_, place_, n, now.constants); }
+    void kept(Index& place_, std::size_t n) { numbers(place_, n); }
+    void stored(Index& place_, std::size_t n) { take(tape.operands_, place_, n, now.operands); }
+    static void many(std::size_t) {}
+    static void take(auto* column, Index& place_, std::size_t n, std::size_t& end) {
       if constexpr (concurrent) return; // threads interleave there: no order to squeeze by
       if (n != 0) std::memmove(column + end, column + place_, n * sizeof(*column));
       place_ = static_cast<Index>(end);
       end += n;
-    };
-    rename(record.result);
-    detail::dispatch(record.code(), [&]<class O, Form F>(op::Instance<O, F>) {
-      if constexpr (op::is<op::Unary, O>) {
-        rename(record.a);
-      } else if constexpr (op::is<op::Clipped, O>) {
-        rename(record.a);
-        take(constants_, record.b, 2, now.constants);
-      } else if constexpr (op::is<op::Binary, O>) {
-        if constexpr (F == Form::numberNode) take(constants_, record.a, 1, now.constants);
-        else rename(record.a);
-        if constexpr (F == Form::nodeNumber) take(constants_, record.b, 1, now.constants);
-        else rename(record.b);
-      } else if constexpr (op::is<op::Reduction, O> && F == Form::run) {
-        if (record.b != 0) rename(record.a);
-      } else if constexpr (op::is<op::Block, O>) {
-        take(operands_, record.a, description(record).size(), now.operands);
-        const auto d = description(record);
-        take(constants_, d.constantsPlace(), d.constants(), now.constants);
-        for (std::size_t v = 0; v < d.views(); ++v)
-          if (d.viewSize(v) != 0) rename(d.view(v)[0]);
-      } else {
-        const std::size_t n = record.b;
-        const std::size_t stored = op::is<op::Reduction, O> ? n
-                                   : F == Form::run         ? 2 + (hasBias<O> ? 1 : 0)
-                                                            : 2 * n + (hasBias<O> ? 1 : 0);
-        take(operands_, record.a, stored, now.operands);
-        for (std::size_t i = 0; i < stored; ++i)
-          if (n != 0 || i >= 2) rename(operands_[record.a + i]);
-      }
-    });
+    }
+  };
+  // Moves what the record keeps in the side arrays to their new ends and renames its nodes. Runs
+  // stay runs: all their nodes stay, in order.
+  void moveDown(Record& record, Extent& now, const Index* newIndex) {
+    MoveDown move{*this, now, newIndex};
+    move.node(record.result);
+    eachField(record, move);
   }
-
-  template <class O>
-  static constexpr bool hasBias = [] {
-    if constexpr (op::is<op::Product, O>) return O::hasBias;
-    else return false;
-  }();
 
   // ---- memory ----------------------------------------------------------------------------
 

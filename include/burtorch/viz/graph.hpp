@@ -6,6 +6,7 @@
 // root reaches, plus one bit for each older node. The nodes are then sorted by their indices.
 #pragma once
 
+#include <burtorch/op/record.hpp>
 #include <burtorch/op/table.hpp>
 #include <burtorch/tape/tape.hpp>
 #include <burtorch/value.hpp>
@@ -189,6 +190,25 @@ template <class T> struct Argument {
   T derivative; // of the result by this operand; 0 for plain numbers
 };
 
+namespace detail {
+// Adds contributions to the derivatives of arguments (op/record.hpp).
+template <class T> struct GiveToArguments {
+  std::vector<Argument<T>>& all;
+
+  void add(std::size_t i, const auto& contribution) const {
+    T& derivative = all[i].derivative;
+    derivative = static_cast<T>(computed(derivative) + contribution);
+  }
+  template <int k, bool> void node(std::size_t, const auto& contribution) const {
+    add(k == 2 ? all.size() - 1 : k, contribution());
+  }
+  template <int k> auto run(std::size_t, std::size_t n) const { // as a list: in order of operands
+    return [*this, first = k * n](std::size_t i, const auto& c) { add(first + i, c); };
+  }
+  template <int k> auto list(std::size_t, std::size_t n) const { return run<k>(0, n); }
+};
+} // namespace detail
+
 // The derivatives are the pullbacks of an adjoint of 1.
 template <class T, class... O>
 std::vector<Argument<T>> argumentsOf(const Tape<T, O...>& tape,
@@ -202,39 +222,15 @@ std::vector<Argument<T>> argumentsOf(const Tape<T, O...>& tape,
       [&](const T& number) {
         out.push_back({false, 0, number, T(0)});
       });
-  const auto give = [&out](std::size_t first) {
-    return [&out, first](std::size_t i, const T& contribution) {
-      T& derivative = out[first + i].derivative;
-      derivative = derivative + contribution;
-    };
-  };
-  struct Sequence {
-    const Argument<T>* first;
-    std::size_t count;
-    std::size_t size() const { return count; }
-    const T& operator[](std::size_t i) const { return first[i].value; }
-  };
-  const T z = tape.values()[record.result], one(1);
+  if (record.isBlock()) return out;
+  const burtorch::detail::TapeSource<T, typename Tape<T, O...>::Index> source{
+      tape.values().data(), tape.constants().data(), tape.operands().data()};
+  const ComputedIn<T> z(source.template node<0>(record.result)), one(1);
   burtorch::detail::dispatch(
       record.code(), [&]<class Operation, Form F>(op::Instance<Operation, F>) {
-        if constexpr (op::is<op::Unary, Operation>) {
-          give(0)(0, Operation::pullback(out[0].value, z, one));
-        } else if constexpr (op::is<op::Clipped, Operation>) {
-          give(0)(0, Operation::pullback(out[0].value, out[1].value, out[2].value, one));
-        } else if constexpr (op::is<op::Binary, Operation>) {
-          const T x = out[0].value, y = out[1].value;
-          if (F != Form::numberNode) give(0)(0, Operation::pullbackX(x, y, z, one));
-          if (F != Form::nodeNumber) give(1)(0, Operation::pullbackY(x, y, z, one));
-        } else if constexpr (!op::is<op::Block, Operation>) {
-          const std::size_t n = record.b;
-          const Sequence x{out.data(), n};
-          if constexpr (op::is<op::Reduction, Operation>) {
-            Operation::pullback(x, z, one, give(0));
-          } else {
-            Operation::pullback(x, Sequence{out.data() + n, n}, one, give(0), give(n));
-            if constexpr (Operation::hasBias) give(2 * n)(0, one);
-          }
-        }
+        if constexpr (!op::is<op::Block, Operation>)
+          burtorch::detail::contribute<Operation, F>(record, source, z, one,
+                                                     detail::GiveToArguments<T>{out});
       });
   return out;
 }
