@@ -350,7 +350,7 @@ TEST_CASE("absurd counts take no memory") {
       for (std::size_t i = 2; i < 8; ++i) changed[at + i] = x;
       checkRefused("can't be in it", sealed(changed));
     }
-  using detail::Kind;
+  using detail::Kind, detail::kindOf;
   const auto many = std::uint64_t{1} << 60;
   const auto with = [&](Kind kind, const char* name, std::uint64_t count) {
     return written({{kind, name}}, 3, 1, [&](detail::ByteWriter& w) {
@@ -360,9 +360,9 @@ TEST_CASE("absurd counts take no memory") {
       w.integer(1);
     });
   };
-  checkRefused("a sequence of 1152921504606846976", with(Kind::reductionOfList, "reduceSum", many));
-  checkRefused("a sequence of", with(Kind::reductionOfRun, "reduceSum", 3));
-  checkRefused("a sequence of", with(Kind::productOfLists, "innerProduct", many));
+  checkRefused("a sequence of 1152921504606846976", with(kindOf(Layout::list), "reduceSum", many));
+  checkRefused("a sequence of", with(kindOf(Layout::run), "reduceSum", 3));
+  checkRefused("a sequence of", with(kindOf(Layout::lists), "innerProduct", many));
   checkRefused("an integer of more than 64 bits", written({}, 1, 1, [](detail::ByteWriter& w) {
                  for (int i = 0; i < 9; ++i) w.byte(0xff);
                  w.byte(0x02);
@@ -370,9 +370,9 @@ TEST_CASE("absurd counts take no memory") {
 }
 
 TEST_CASE("operands that are not older than their result") {
-  using detail::Kind;
+  using detail::Kind, detail::kindOf;
   const auto unary = [](std::uint64_t distance) {
-    return written({{Kind::unary, "tanh"}}, 3, 1, [&](detail::ByteWriter& w) {
+    return written({{kindOf(Layout::node), "tanh"}}, 3, 1, [&](detail::ByteWriter& w) {
       for (const std::uint64_t x : {std::uint64_t{2}, std::uint64_t{0}, distance}) w.integer(x);
     });
   };
@@ -381,31 +381,31 @@ TEST_CASE("operands that are not older than their result") {
   CHECK(loadsOrRefuses(tape, unary(2)));
   for (const std::uint64_t wrong : {std::uint64_t{0}, std::uint64_t{3}, ~std::uint64_t{0}})
     checkRefused("an operand that is not older than its result", unary(wrong));
-  checkRefused("not older", written({{Kind::reductionOfRun, "reduceSum"}}, 3, 1, [](auto& w) {
+  checkRefused("not older", written({{kindOf(Layout::run), "reduceSum"}}, 3, 1, [](auto& w) {
                  for (const unsigned x : {2u, 0u, 2u, 1u}) w.integer(x); // nodes 1 and 2, itself
                }));
   checkRefused("the extremum of no operands",
-               written({{Kind::reductionOfList, "reduceMax"}}, 3, 1, [](auto& w) {
+               written({{kindOf(Layout::list), "reduceMax"}}, 3, 1, [](auto& w) {
                  for (const unsigned x : {2u, 0u, 0u}) w.integer(x);
                }));
-  checkRefused("more nodes than there are", written({{Kind::unary, "tanh"}}, 3, 1, [](auto& w) {
+  checkRefused("more nodes than there are", written({{kindOf(Layout::node), "tanh"}}, 3, 1, [](auto& w) {
                  for (const unsigned x : {3u, 0u, 1u}) w.integer(x);
                }));
-  checkRefused("not listed", written({{Kind::unary, "tanh"}}, 3, 1, [](auto& w) {
+  checkRefused("not listed", written({{kindOf(Layout::node), "tanh"}}, 3, 1, [](auto& w) {
                  for (const unsigned x : {2u, 1u, 1u}) w.integer(x);
                }));
 }
 
 TEST_CASE("operations that are not known") {
-  using detail::Kind;
+  using detail::Kind, detail::kindOf;
   const auto named = [](Kind kind, const char* name) {
     return written({{kind, name}}, 2, 0, [](detail::ByteWriter&) {});
   };
   Tape<double> tape;
-  CHECK(loadsOrRefuses(tape, named(Kind::unary, "tanh")));
-  checkRefused("there is no such operation: 'quartic' of kind 1", named(Kind::unary, "quartic"));
-  checkRefused("no such operation: 'tanh' of kind 3", named(Kind::nodes, "tanh"));
-  checkRefused("no such operation: 'add' of kind 6", named(Kind::reductionOfRun, "add"));
+  CHECK(loadsOrRefuses(tape, named(kindOf(Layout::node), "tanh")));
+  checkRefused("there is no such operation: 'quartic' of kind 1", named(kindOf(Layout::node), "quartic"));
+  checkRefused("no such operation: 'tanh' of kind 3", named(kindOf(Layout::nodes), "tanh"));
+  checkRefused("no such operation: 'add' of kind 6", named(kindOf(Layout::run), "add"));
   checkRefused("no such operation: '?' of kind 0", named(Kind{0}, "\n"));
   checkRefused("no such block, or it is not among those given to loadGraph: 'affine' of kind 10",
                named(Kind::block, "affine"));

@@ -14,13 +14,14 @@
 //   saveGraph(tape, "graph.btg", {.blocks = everyBlock<double>()});
 //   loadGraph(other, "graph.btg", everyBlock<double>());
 //
-// Loading goes through the same functions as recording, so that what they check is checked, and no file makes
-// a tape that no program could have made. If anything is wrong the tape is left as it was.
+// Every field is checked against what the file has shown before, so that no file makes a tape that can't be
+// run. If anything is wrong the tape is left as it was.
 #pragma once
 
 #include <burtorch/io/checksum.hpp>
 #include <burtorch/io/file.hpp>
 #include <burtorch/io/stream.hpp>
+#include <burtorch/op/record.hpp>
 #include <burtorch/tape/tape.hpp>
 #include <burtorch/view.hpp>
 #include <burtorch/base/text.hpp>
@@ -42,35 +43,16 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace detail {
 
-// What a record is, in files. The numbers are part of the format.
+// What a record is, in files: its Layout, or one of these. The numbers are part of the format.
 enum class Kind : std::uint8_t {
-  unary = 1,
-  clipped = 2,
-  nodes = 3, // a Binary
-  nodeNumber = 4,
-  numberNode = 5,
-  reductionOfRun = 6,
-  reductionOfList = 7,
-  productOfRuns = 8,
-  productOfLists = 9,
-  block = 10,
+  block = static_cast<unsigned>(Layout::block),
   map = 11,        // a block: a Unary of every element
   mapNodes = 12,   // a Binary of every element
   mapNumber = 13,  // with a number on the right
   mapNumberOn = 14 // on the left
 };
-
-template <class O> constexpr Kind kindOf(Form form) {
-  const auto pick = [&](Kind first) {
-    return static_cast<Kind>(static_cast<unsigned>(first) + static_cast<unsigned>(form));
-  };
-  if constexpr (op::is<op::Unary, O>) return Kind::unary;
-  else if constexpr (op::is<op::Clipped, O>) return Kind::clipped;
-  else if constexpr (op::is<op::Binary, O>) return pick(Kind::nodes);
-  else if constexpr (op::is<op::Reduction, O>) return pick(Kind::reductionOfRun);
-  else if constexpr (op::is<op::Product, O>) return pick(Kind::productOfRuns);
-  else return Kind::block;
-}
+constexpr Kind kindOf(Layout layout) { return static_cast<Kind>(layout); }
+constexpr Kind kindOf(Code code) { return kindOf(op::layoutOf(code)); }
 
 } // namespace detail
 
@@ -221,47 +203,29 @@ private:
     const std::size_t node = record.firstResult();
     records_.integer(node - next_); // leaves
     const auto distance = [&](std::size_t operand) { records_.integer(node - operand); };
-    const auto constants = std::as_const(tape_).constants();
-    dispatch(record.code(), [&]<class Op, Form form>(op::Instance<Op, form>) {
-      if constexpr (!op::is<op::Block, Op>)
-        records_.integer(entry(record.code(), kindOf<Op>(form), op::Entry<Op>::name));
-      if constexpr (op::is<op::Unary, Op>) {
-        distance(record.a);
-      } else if constexpr (op::is<op::Clipped, Op>) {
-        distance(record.a);
-        records_.template numbers<T>(constants.subspan(record.b, 2));
-      } else if constexpr (op::is<op::Binary, Op>) {
-        if constexpr (form == Form::numberNode) records_.number(constants[record.a]);
-        else distance(record.a);
-        if constexpr (form == Form::nodeNumber) records_.number(constants[record.b]);
-        else distance(record.b);
-      } else if constexpr (op::is<op::Block, Op>) {
-        writeBlock(record, distance);
-      } else {
-        writeMany<Op, form>(record, distance);
-      }
-    });
+    if (record.isBlock()) {
+      writeBlock(record, distance);
+    } else {
+      const char* const name = namesOf(record.operation()).function;
+      records_.integer(entry(record.code(), kindOf(record.code()), name));
+      tape_.eachField(record, Write<decltype(distance)>{{}, *this, distance});
+    }
     next_ = std::size_t{record.result} + 1;
   }
 
-  // A count, then where a run starts or each node of a list; of a Product that twice, then the bias.
-  template <class Op, Form form, class Distance>
-  void writeMany(const Record& record, const Distance& distance) {
-    const std::size_t n = record.b;
-    const auto operands = std::as_const(tape_).operands();
-    records_.integer(n);
-    std::size_t stored = form == Form::run ? 1 : n, at = record.a;
-    if (n == 0) stored = 0;
-    if constexpr (op::is<op::Reduction, Op> && form == Form::run) {
-      if (n != 0) distance(record.a);
-    } else if constexpr (op::is<op::Reduction, Op>) {
-      for (std::size_t i = 0; i < stored; ++i) distance(operands[at + i]);
-    } else {
-      for (std::size_t i = 0; i < 2 * stored; ++i) distance(operands[at + i]);
-      if (n == 0 && form == Form::run) at += 2; // the places of no nodes
-      if constexpr (Op::hasBias) distance(operands[at + 2 * stored]);
+  // Fields as they stand in files: a count where there are many, distances, numbers. Of no nodes nothing.
+  template <class Distance> struct Write : EachField {
+    GraphWriter& writer;
+    const Distance& distance;
+    void many(std::size_t n) const { writer.records_.integer(n); }
+    void node(std::size_t i) const { distance(i); }
+    void run(std::size_t first, std::size_t n) const {
+      if (n != 0) distance(first);
     }
-  }
+    void numbers(std::size_t place, std::size_t n) const {
+      writer.records_.template numbers<T>(std::as_const(writer.tape_).constants().subspan(place, n));
+    }
+  };
 
   template <class Distance> void writeBlock(const Record& record, const Distance& distance) {
     const auto frame = tape_.frame(record);
@@ -420,8 +384,9 @@ private:
     std::optional<Code> found;
 #define BURTORCH_FIND(Name, function)                                                              \
   if (name == #function)                                                                           \
-    for (const Form form : formsOf<op::Name>())                                                    \
-      if (kindOf<op::Name>(form) == kind) found = codeOf(Op::e##Name, form);
+    for (unsigned form = 0; form < op::formsOf<op::Name>(); ++form)                                \
+      if (const Code code = codeOf(Op::e##Name, static_cast<Form>(form)); kindOf(code) == kind)    \
+        found = code;
     BURTORCH_OPERATIONS(BURTORCH_FIND)
 #undef BURTORCH_FIND
     if (!found) in_.fail("there is no such operation: " + quoted(kind, name));
@@ -432,13 +397,6 @@ private:
       if (each.kind == kind && name == each.name) return {blockCode, &each};
     in_.fail("there is no such block, or it is not among those given to loadGraph: " +
              quoted(kind, name));
-  }
-  template <class Op> static std::span<const Form> formsOf() {
-    static constexpr std::array all{Form::nodes, Form::nodeNumber, Form::numberNode};
-    const std::size_t n = op::is<op::Binary, Op>                                 ? 3
-                          : op::is<op::Reduction, Op> || op::is<op::Product, Op> ? 2
-                                                                                 : 1;
-    return std::span(all).first(n);
   }
   static std::string quoted(Kind kind, std::string_view name) {
     std::string text = "'";
@@ -508,68 +466,30 @@ private:
     T value;
     fromFileBytes(values_.subspan(next_ * sizeof(T), sizeof(T)), std::span<T>(&value, 1));
     const Code code = entry.code;
-    dispatch(code, [&]<class Op, Form form>(op::Instance<Op, form>) {
-      if constexpr (op::is<op::Unary, Op>) {
-        tape_.push(code, value, operand(), 0);
-      } else if constexpr (op::is<op::Clipped, Op>) {
-        const Index x = operand();
-        const T low = in_.number<T>(), high = in_.number<T>();
-        tape_.pushWithBounds(code, value, x, low, high);
-      } else if constexpr (op::is<op::Binary, Op> && form == Form::nodes) {
-        const Index x = operand(), y = operand();
-        tape_.push(code, value, x, y);
-      } else if constexpr (op::is<op::Binary, Op>) {
-        T number;
-        if constexpr (form == Form::numberNode) number = in_.number<T>();
-        const Index x = operand();
-        if constexpr (form == Form::nodeNumber) number = in_.number<T>();
-        tape_.pushWithNumber(code, value, x, number);
-      } else if constexpr (op::is<op::Reduction, Op>) {
-        readSequence<form>();
-        if constexpr (op::is<op::Extremum<true>, Op> || op::is<op::Extremum<false>, Op>)
-          if (many_.empty()) in_.fail("the extremum of no operands");
-        tape_.template pushReduction<Op>(many_.size(), indexIn(0), is(value));
-      } else if constexpr (op::is<op::Product, Op>) {
-        const std::size_t n = readSequence<form, 2>();
-        Index bias{};
-        if constexpr (Op::hasBias) bias = operand();
-        tape_.template pushProduct<Op>(n, indexIn(0), indexIn(n), bias, is(value));
-      }
-    });
+    std::uint64_t n = 0;
+    if (const Layout layout = op::layoutOf(code); !op::isFew(layout)) {
+      n = in_.integer();
+      const bool isRun = layout == Layout::run || layout == Layout::runs;
+      if (n > (isRun ? next_ : in_.left() / (layout == Layout::lists ? 2 : 1)))
+        in_.fail("a sequence of " + std::to_string(n) + " operands");
+      if (n == 0 && (opOf(code) == Op::eMaxVarying || opOf(code) == Op::eMinVarying))
+        in_.fail("the extremum of no operands");
+    }
+    tape_.pushRecord(code, static_cast<std::size_t>(n), value, Fields{*this});
     settle(1);
   }
 
-  auto indexIn(std::size_t first) const {
-    return [this, first](std::size_t i) { return many_[first + i]; };
-  }
-  static auto is(const T& value) {
-    return [&](const auto&...) { return computed(value); };
-  }
+  struct Fields { // of the next record, as they stand in the file
+    GraphReader& reader;
+    Index node(std::size_t n) const { return reader.operand(n); }
+    T number() const { return reader.in_.template number<T>(); }
+  };
 
-  // A node that is older than the next one, by its distance from that.
-  Index operand(std::size_t nodes = 1) {
+  // A node that is older than the next one, by its distance from that; n neighbours from there on.
+  Index operand(std::size_t n = 1) {
     const std::uint64_t distance = in_.integer();
-    if (distance > next_ || distance < nodes)
-      in_.fail("an operand that is not older than its result");
+    if (distance > next_ || distance < n) in_.fail("an operand that is not older than its result");
     return static_cast<Index>(base_ + next_ - static_cast<std::size_t>(distance));
-  }
-
-  // A count, then so many nodes, `times` over: fills many_.
-  template <Form form, std::size_t times = 1> std::size_t readSequence() {
-    many_.clear();
-    const std::uint64_t n = in_.integer();
-    if (n > (form == Form::run ? next_ : in_.left() / times))
-      in_.fail("a sequence of " + std::to_string(n) + " operands");
-    const auto count = static_cast<std::size_t>(n);
-    for (std::size_t t = 0; t < times && count != 0; ++t) {
-      if constexpr (form == Form::run) {
-        const Index first = operand(count);
-        for (std::size_t i = 0; i < count; ++i) many_.push_back(static_cast<Index>(first + i));
-      } else {
-        for (std::size_t i = 0; i < count; ++i) many_.push_back(operand());
-      }
-    }
-    return count;
   }
 
   void readBlock(const KnownBlock<T, O...>& known) {
@@ -620,7 +540,6 @@ private:
   std::vector<Entry> entries_;
   std::vector<std::size_t> marks_;
   std::vector<typename TapeType::Mark> taken_;
-  std::vector<Index> many_;
 };
 
 } // namespace detail

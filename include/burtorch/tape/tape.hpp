@@ -559,6 +559,19 @@ public:
     return place(at.nodes, static_cast<T>(result));
   }
 
+  // Any record but a block's, of n operands if it has many, as something else describes it:
+  // fields.node(n) is the first of n neighbours, fields.number() the next plain number.
+  template <class Fields>
+  Index pushRecord(Code code, std::size_t n, const T& result, const Fields& fields) {
+    const Extent need{1, 1, op::storedNumbers(code), op::storedOperands(code, n)};
+    demandCountable(need);
+    Extent at = claim(need);
+    setRecord(at, code, 0, static_cast<Index>(n));
+    const Index node = place(at.nodes, result);
+    eachField(records_[at.records], FillIn<Fields>{{}, *this, at, fields});
+    return node;
+  }
+
   void setLabel(std::size_t node, std::string label) {
     labels_.set(node, std::move(label));
     hasNotes_ = true;
@@ -657,6 +670,18 @@ private:
     void stored(Index place_, std::size_t) { to.operands = place_; }
     static void node(Index) {}
     static void run(Index, std::size_t) {}
+  };
+  template <class Fields> struct FillIn : detail::EachField {
+    Tape& tape;
+    Extent& at; // the next free places
+    const Fields& fields;
+    void node(Index& i) const { i = fields.node(1); }
+    void run(Index& first, std::size_t n) const { first = n == 0 ? Index{0} : fields.node(n); }
+    void numbers(Index& place_, std::size_t n) const {
+      place_ = static_cast<Index>(at.constants);
+      for (; n != 0; --n) tape.constants_[at.constants++] = fields.number();
+    }
+    void stored(Index& place_, std::size_t) const { place_ = static_cast<Index>(at.operands); }
   };
   template <class N, class C> struct Arguments : detail::EachField {
     const T* constants;
