@@ -14,7 +14,7 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace block {
 
-// From this list come everyBlock (io/blocks.hpp), ExpandBlocks (expand.hpp) and a test of every block.
+// From this list come everyBlock (io/blocks.hpp) and ExpandBlocks (run/recorded_blocks.hpp).
 using All = decltype(Elementwise{} + List<Affine, MatMul, Gather, GatherAffine, Attention, Concat,
                                           LayerNorm, Softmax, LogSoftmax, CrossEntropy>{});
 

@@ -75,6 +75,22 @@ template <class B, class Frame> std::size_t storedParameters(const Frame& frame)
   else return frame.description.parameterCount();
 }
 
+// The definition of a B on a tape, recorded there: the results again, as Values.
+template <class B, class T, class... O>
+std::vector<Value<T, O...>> expandedAs(Tape<T, O...>& tape,
+                                       const typename Tape<T, O...>::Record& record) {
+  const auto frame = tape.frame(record);
+  const auto& d = frame.description;
+  BlockParts<T, O...> parts;
+  tape.forEachView(record, [&](std::size_t first, std::size_t rows, std::size_t cols) {
+    parts.views.push_back(View<T, O...>::at(tape, first, rows, cols));
+  });
+  parts.parameters.assign(d.parameters(), d.parameters() + storedParameters<B>(frame));
+  parts.kept.assign(frame.kept, frame.kept + d.constants());
+  parts.results = frame.count;
+  return B::expanded(parts);
+}
+
 // ---- the words of definitions --------------------------------------------------------------------
 
 // Values and Symbols, whose operations are recorded; everything else is a number.
@@ -95,7 +111,6 @@ template <std::size_t n, class F> constexpr auto rowOf(const F& f) {
 template <std::size_t n, class F> constexpr auto rowOf(Count<n>, const F& f) { return rowOf<n>(f); }
 template <class F> auto rowOf(std::size_t n, const F& f) {
   std::vector<decltype(f(n))> row;
-  row.reserve(n);
   for (std::size_t i = 0; i < n; ++i) row.push_back(f(i));
   return row;
 }
