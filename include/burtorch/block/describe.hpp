@@ -44,6 +44,20 @@ template <class T, class... O> struct BlockParts {
   std::vector<T> kept;
   std::size_t results = 0;
 
+  static BlockParts onTape(Tape<T, O...>& tape, const typename Tape<T, O...>::Record& record,
+                           std::size_t storedParameters) {
+    const auto frame = tape.frame(record);
+    const auto& d = frame.description;
+    BlockParts parts;
+    tape.forEachView(record, [&](std::size_t first, std::size_t rows, std::size_t cols) {
+      parts.views.push_back(V::at(tape, first, rows, cols));
+    });
+    parts.parameters.assign(d.parameters(), d.parameters() + storedParameters);
+    parts.kept.assign(frame.kept, frame.kept + d.constants());
+    parts.results = frame.count;
+    return parts;
+  }
+
   std::span<const V> viewsFrom(std::size_t i) const { return std::span(views).subspan(i); }
   std::span<const std::size_t> parametersFrom(std::size_t i) const {
     return std::span(parameters).subspan(i);
@@ -79,16 +93,8 @@ template <class B, class Frame> std::size_t storedParameters(const Frame& frame)
 template <class B, class T, class... O>
 std::vector<Value<T, O...>> expandedAs(Tape<T, O...>& tape,
                                        const typename Tape<T, O...>::Record& record) {
-  const auto frame = tape.frame(record);
-  const auto& d = frame.description;
-  BlockParts<T, O...> parts;
-  tape.forEachView(record, [&](std::size_t first, std::size_t rows, std::size_t cols) {
-    parts.views.push_back(View<T, O...>::at(tape, first, rows, cols));
-  });
-  parts.parameters.assign(d.parameters(), d.parameters() + storedParameters<B>(frame));
-  parts.kept.assign(frame.kept, frame.kept + d.constants());
-  parts.results = frame.count;
-  return B::expanded(parts);
+  return B::expanded(
+      BlockParts<T, O...>::onTape(tape, record, storedParameters<B>(tape.frame(record))));
 }
 
 // ---- the words of definitions --------------------------------------------------------------------
