@@ -15,8 +15,8 @@ BURTORCH_BEGIN_NAMESPACE
 namespace block {
 
 // From this list come everyBlock (io/blocks.hpp) and ExpandBlocks (run/recorded_blocks.hpp).
-using All = decltype(Elementwise{} + List<Affine, MatMul, Gather, GatherAffine, Attention, Concat,
-                                          LayerNorm, Softmax, LogSoftmax, CrossEntropy>{});
+using All = decltype(Elementwise() + List<Affine, MatMul, Gather, GatherAffine, Attention, Concat,
+                                          LayerNorm, Softmax, LogSoftmax, CrossEntropy>());
 
 } // namespace block
 

@@ -151,17 +151,12 @@ template <class O> struct MapBounded {
 };
 
 // All of them.
-#define BURTORCH_ALONE(Name, function)                                                             \
-  +List<Map<op::Name>> {                                                                           \
-  }
+#define BURTORCH_ALONE(Name, function) +List<Map<op::Name>>()
 #define BURTORCH_BESIDE(Name, function)                                                            \
   +List<Map2<op::Name>, MapNumber<op::Name, Form::nodeNumber>,                                     \
-        MapNumber<op::Name, Form::numberNode>> {                                                   \
-  }
-#define BURTORCH_BOUNDED(Name, function)                                                           \
-  +List<MapBounded<op::Name>> {                                                                    \
-  }
-using Elementwise = decltype(List<> {} BURTORCH_UNARY_OPERATIONS(BURTORCH_ALONE)
+        MapNumber<op::Name, Form::numberNode>>()
+#define BURTORCH_BOUNDED(Name, function) +List<MapBounded<op::Name>>()
+using Elementwise = decltype(List<>() BURTORCH_UNARY_OPERATIONS(BURTORCH_ALONE)
                                  BURTORCH_BINARY_OPERATIONS(BURTORCH_BESIDE)
                                      BURTORCH_CLIPPED_OPERATIONS(BURTORCH_BOUNDED));
 #undef BURTORCH_ALONE

@@ -20,7 +20,7 @@
 //             gives NaN.
 //
 // The pullbacks of blocks (of views) are kernels over plain numbers. A block between the root and the leaves is
-// an error, unless block/recorded.hpp expands it into operations on single Values.
+// an error, unless run/recorded_blocks.hpp expands it into operations on single Values.
 #pragma once
 
 #include <burtorch/backward.hpp>
@@ -383,9 +383,9 @@ private:
     const auto expanded = expand_(tape_, record);
     const std::size_t after = tape_.records().size();
     if (expanded.size() != count)
-      fail(ErrorKind::badArgument, std::string("gradientsOf: ") +
-                                       tape_.namesOf(tape_.recordOf(record.result)).function +
-                                       " of whole views can't be recorded; see block/recorded.hpp");
+      fail(ErrorKind::badArgument,
+           std::string("gradientsOf: ") + tape_.namesOf(tape_.recordOf(record.result)).function +
+               " of whole views can't be recorded; see run/recorded_blocks.hpp");
     nodes_.resize(tape_.size() - oldest_);
     activate(before, after);
     for (std::size_t i = 0; i < count; ++i)
