@@ -50,7 +50,7 @@ TEST_CASE("blocks come back as they were, and go on computing") {
   backward(root);
   const FileContent file = saved(tape);
   for (const auto& known : everyBlock<double>()) { // a block that joins the list joins buildBlocks
-    CAPTURE(known.name);
+    INFO(std::string(known.name));
     CHECK((known.kind != detail::Kind::block ||
            std::ranges::any_of(tape.records(), [&](const auto& record) {
              return record.isBlock() && &tape.frame(record).description.methods() == known.methods;
