@@ -4,7 +4,6 @@
 #include "support.hpp"
 
 #include <burtorch/block/affine.hpp>
-#include <burtorch/block/expand.hpp>
 
 #include <array>
 
@@ -19,12 +18,9 @@ TEST_CASE_TEMPLATE("affine: values and gradients are those of inner products", T
         CAPTURE(k);
         CAPTURE(n);
         const std::vector<Shape> shapes{{n, k}, {rows, k}, {1, n}};
-        checkSame<T>(
-            shapes, [](const auto& v) { return affine(v[0], v[1], v[2]); },
-            [](const auto& v) { return expand::affine(v[0], v[1], v[2]); });
-        checkSame<T>(
-            shapes, [](const auto& v) { return affine(v[0], v[1]); },
-            [](const auto& v) { return expand::affine(v[0], v[1]); });
+        checkDefinition<T, block::Affine>(shapes,
+                                          [](const auto& v) { return affine(v[0], v[1], v[2]); });
+        checkDefinition<T, block::Affine>(shapes, [](const auto& v) { return affine(v[0], v[1]); });
       }
 }
 
@@ -34,25 +30,21 @@ TEST_CASE_TEMPLATE("affine: views side by side stand for their concatenation", T
     const std::vector<Shape> shapes{
         {4, 3 + 0 + 5 + 2 + 2}, {rows, 3}, {rows, 0}, {rows, 5}, {rows, 2}, {1, 4}};
     const auto inputs = [](const Views<T>& v) { return Views<T>{v[1], v[2], v[3], v[4], v[4]}; };
-    checkSame<T>(
-        shapes, [&](const auto& v) { return affine(v[0], spanOf(inputs(v)), v[5]); },
-        [&](const auto& v) { return expand::affine(v[0], spanOf(inputs(v)), v[5]); });
+    checkDefinition<T, block::Affine>(
+        shapes, [&](const auto& v) { return affine(v[0], spanOf(inputs(v)), v[5]); });
     const auto emptyFirst = [](const Views<T>& v) {
       return Views<T>{v[2], v[1], v[3], v[4], v[4]};
     };
-    checkSame<T>(
-        shapes, [&](const auto& v) { return affine(v[0], spanOf(emptyFirst(v)), v[5]); },
-        [&](const auto& v) { return expand::affine(v[0], spanOf(emptyFirst(v)), v[5]); });
+    checkDefinition<T, block::Affine>(
+        shapes, [&](const auto& v) { return affine(v[0], spanOf(emptyFirst(v)), v[5]); });
   }
 }
 
 TEST_CASE_TEMPLATE("affine: operands may be the same nodes", T, double, float) {
-  checkSame<T>(
-      {{5, 5}}, [](const auto& v) { return affine(v[0], v[0], v[0].row(2)); },
-      [](const auto& v) { return expand::affine(v[0], v[0], v[0].row(2)); });
-  checkSame<T>(
-      {{9, 9}}, [](const auto& v) { return affine(v[0], v[0].row(4), v[0].row(2)); },
-      [](const auto& v) { return expand::affine(v[0], v[0].row(4), v[0].row(2)); });
+  checkDefinition<T, block::Affine>({{5, 5}},
+                                    [](const auto& v) { return affine(v[0], v[0], v[0].row(2)); });
+  checkDefinition<T, block::Affine>(
+      {{9, 9}}, [](const auto& v) { return affine(v[0], v[0].row(4), v[0].row(2)); });
 }
 
 TEST_CASE("affine: gradients of parameters are assigned, not added, on demand") {
@@ -128,14 +120,22 @@ TEST_CASE_TEMPLATE("matmul: values and gradients are those of inner products", T
   for (const std::size_t m : {1u, 2u, 9u})
     for (const std::size_t k : {1u, 4u, 19u})
       for (const std::size_t n : {1u, 3u, 16u})
-        checkSame<T>(
-            {{m, k}, {k, n}}, [](const auto& v) { return matmul(v[0], v[1]); },
-            [](const auto& v) { return expand::matmul(v[0], v[1]); });
-  checkSame<T>(
-      {{6, 6}}, [](const auto& v) { return matmul(v[0], v[0]); },
-      [](const auto& v) { return expand::matmul(v[0], v[0]); });
+        checkDefinition<T, block::MatMul>({{m, k}, {k, n}},
+                                          [](const auto& v) { return matmul(v[0], v[1]); });
+  checkDefinition<T, block::MatMul>({{6, 6}}, [](const auto& v) { return matmul(v[0], v[0]); });
   // Overlapping, but not the same.
-  checkSame<T>(
-      {{6, 3}}, [](const auto& v) { return matmul(v[0].slice(0, 3), v[0].slice(2, 3)); },
-      [](const auto& v) { return expand::matmul(v[0].slice(0, 3), v[0].slice(2, 3)); });
+  checkDefinition<T, block::MatMul>(
+      {{6, 3}}, [](const auto& v) { return matmul(v[0].slice(0, 3), v[0].slice(2, 3)); });
+}
+
+TEST_CASE("affine and matmul: by hand") {
+  Tape<double> tape;
+  const View<double> w = matrix(tape, 2, 2, std::vector<double>{1, 2, 3, 4}),
+                     x = matrix(tape, 2, 2, std::vector<double>{5, 6, 7, 8}),
+                     b = vector(tape, std::vector<double>{10, 20});
+  const auto is = [](const View<double>& y, const std::vector<double>& want) {
+    return std::ranges::equal(y.data(), want);
+  };
+  CHECK(is(affine(w, x, b), {27, 59, 33, 73}));
+  CHECK(is(matmul(w, x), {19, 22, 43, 50}));
 }

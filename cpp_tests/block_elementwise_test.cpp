@@ -4,10 +4,18 @@
 #include "support.hpp"
 
 #include <burtorch/block/elementwise.hpp>
-#include <burtorch/block/expand.hpp>
 
 using namespace burtorch;
 using namespace block_support;
+
+namespace {
+
+// f(i) for every element, row by row.
+template <class T, class F> auto elements(const View<T>& x, const F& f) {
+  return block::rowOf(x.size(), f);
+}
+
+} // namespace
 
 TEST_CASE_TEMPLATE("elementwise: every unary operation", T, double, float) {
   for (const std::size_t rows : {1u, 3u})
@@ -18,20 +26,21 @@ TEST_CASE_TEMPLATE("elementwise: every unary operation", T, double, float) {
     INFO(#function);                                                                               \
     checkSame<T>(                                                                                  \
         {{rows, cols}}, [](const auto& v) { return function(v[0]); },                              \
-        [](const auto& v) { return expand::mapElements<op::Name>(v[0]); }, 0.125, 0.875);          \
+        [](const auto& v) {                                                                        \
+          return elements(v[0], [&](std::size_t i) { return function(v[0][i]); });                 \
+        },                                                                                         \
+        0.125, 0.875);                                                                             \
+    checkDefinition<T, block::Map<op::Name>>(                                                      \
+        {{rows, cols}}, [](const auto& v) { return function(v[0]); }, 0.125, 0.875);               \
   }
       BURTORCH_UNARY_OPERATIONS(CHECK_ONE)
 #undef CHECK_ONE
     }
-  checkSame<T>(
-      {{2, 40}}, [](const auto& v) { return gelu(v[0]); },
-      [](const auto& v) { return expand::mapElements<op::Gelu>(v[0]); }, -4, 4);
-  checkSame<T>(
-      {{2, 40}}, [](const auto& v) { return tanh(v[0]); },
-      [](const auto& v) { return expand::mapElements<op::Tanh>(v[0]); }, -4, 4);
-  checkSame<T>(
-      {{2, 40}}, [](const auto& v) { return relu(v[0]); },
-      [](const auto& v) { return expand::mapElements<op::Relu>(v[0]); });
+  checkDefinition<T, block::Map<op::Gelu>>(
+      {{2, 40}}, [](const auto& v) { return gelu(v[0]); }, -4, 4);
+  checkDefinition<T, block::Map<op::Tanh>>(
+      {{2, 40}}, [](const auto& v) { return tanh(v[0]); }, -4, 4);
+  checkDefinition<T, block::Map<op::Relu>>({{2, 40}}, [](const auto& v) { return relu(v[0]); });
 }
 
 TEST_CASE_TEMPLATE("elementwise: every binary operation, in every way shapes go together", T,
@@ -44,9 +53,8 @@ TEST_CASE_TEMPLATE("elementwise: every binary operation, in every way shapes go 
 #define CHECK_ONE(Name, function)                                                                  \
   {                                                                                                \
     INFO(#function);                                                                               \
-    checkSame<T>(                                                                                  \
-        shapes, [](const auto& v) { return function(v[0], v[1]); },                                \
-        [](const auto& v) { return expand::mapElements<op::Name>(v[0], v[1]); }, 0.25, 2);         \
+    checkDefinition<T, block::Map2<op::Name>>(                                                     \
+        shapes, [](const auto& v) { return function(v[0], v[1]); }, 0.25, 2);                      \
   }
     BURTORCH_BINARY_OPERATIONS(CHECK_ONE)
 #undef CHECK_ONE
@@ -60,21 +68,27 @@ TEST_CASE_TEMPLATE("elementwise: the same nodes twice, and a number on either si
     INFO(#function);                                                                               \
     checkSame<T>(                                                                                  \
         {{2, 5}}, [](const auto& v) { return function(v[0], v[0]); },                              \
-        [](const auto& v) { return expand::mapElements<op::Name>(v[0], v[0]); }, 0.25, 2);         \
+        [](const auto& v) {                                                                        \
+          return elements(v[0], [&](std::size_t i) { return function(v[0][i], v[0][i]); });        \
+        },                                                                                         \
+        0.25, 2);                                                                                  \
     checkSame<T>(                                                                                  \
         {{2, 5}}, [](const auto& v) { return function(v[0], v[0].row(1)); },                       \
-        [](const auto& v) { return expand::mapElements<op::Name>(v[0], v[0].row(1)); }, 0.25, 2);  \
+        [](const auto& v) {                                                                        \
+          return elements(v[0], [&](std::size_t i) { return function(v[0][i], v[0](1, i % 5)); }); \
+        },                                                                                         \
+        0.25, 2);                                                                                  \
     checkSame<T>(                                                                                  \
         {{2, 5}}, [](const auto& v) { return function(v[0], T(0.75)); },                           \
         [](const auto& v) {                                                                        \
-          return expand::mapElementsWithNumber<op::Name, Form::nodeNumber>(v[0], T(0.75));         \
+          return elements(v[0], [&](std::size_t i) { return function(v[0][i], T(0.75)); });        \
         },                                                                                         \
         0.25, 2);                                                                                  \
     if (op::Entry<op::Name>::code != Op::eBinaryMultByConst) /* whose right operand is none */     \
       checkSame<T>(                                                                                \
           {{2, 5}}, [](const auto& v) { return function(T(0.75), v[0]); },                         \
           [](const auto& v) {                                                                      \
-            return expand::mapElementsWithNumber<op::Name, Form::numberNode>(v[0], T(0.75));       \
+            return elements(v[0], [&](std::size_t i) { return function(T(0.75), v[0][i]); });      \
           },                                                                                       \
           0.25, 2);                                                                                \
   }
@@ -106,10 +120,16 @@ TEST_CASE_TEMPLATE("elementwise: a Value beside a view goes with every element",
     INFO(#function);                                                                               \
     checkSame<T>(                                                                                  \
         {{2, 5}, {1, 1}}, [](const auto& v) { return function(v[0], v[1][0]); },                   \
-        [](const auto& v) { return expand::mapElements<op::Name>(v[0], v[1]); }, 0.25, 2);         \
+        [](const auto& v) {                                                                        \
+          return elements(v[0], [&](std::size_t i) { return function(v[0][i], v[1][0]); });        \
+        },                                                                                         \
+        0.25, 2);                                                                                  \
     checkSame<T>(                                                                                  \
         {{2, 5}, {1, 1}}, [](const auto& v) { return function(v[1][0], v[0]); },                   \
-        [](const auto& v) { return expand::mapElements<op::Name>(v[1], v[0]); }, 0.25, 2);         \
+        [](const auto& v) {                                                                        \
+          return elements(v[0], [&](std::size_t i) { return function(v[1][0], v[0][i]); });        \
+        },                                                                                         \
+        0.25, 2);                                                                                  \
   }
   BURTORCH_BINARY_OPERATIONS(CHECK_ONE)
 #undef CHECK_ONE
@@ -123,7 +143,11 @@ TEST_CASE_TEMPLATE("elementwise: between bounds", T, double, float) {
 #define CHECK_ONE(Name, function)                                                                  \
   checkSame<T>(                                                                                    \
       {{3, 7}}, [](const auto& v) { return function(v[0], -0.5, 0.25f); },                         \
-      [](const auto& v) { return expand::mapElements<op::Name>(v[0], T(-0.5), T(0.25)); });
+      [](const auto& v) {                                                                          \
+        return elements(v[0], [&](std::size_t i) { return function(v[0][i], T(-0.5), T(0.25)); }); \
+      });                                                                                          \
+  checkDefinition<T, block::MapBounded<op::Name>>(                                                 \
+      {{3, 7}}, [](const auto& v) { return function(v[0], -0.5, 0.25f); });
   BURTORCH_CLIPPED_OPERATIONS(CHECK_ONE)
 #undef CHECK_ONE
 }

@@ -3,7 +3,6 @@
 #include "block_support.hpp"
 #include "support.hpp"
 
-#include <burtorch/block/expand.hpp>
 #include <burtorch/block/gather.hpp>
 
 using namespace burtorch;
@@ -22,13 +21,15 @@ std::vector<int> someIds(std::size_t count, std::size_t below) { // with many re
 TEST_CASE_TEMPLATE("gather: the table's rows, and their gradients added up", T, double, float) {
   const auto ids = someIds(12, 5);
   for (const std::size_t perRow : {1u, 3u})
-    checkSame<T>(
-        {{5, 4}}, [&](const auto& v) { return gather(v[0], spanOf(ids), perRow); },
-        [&](const auto& v) { return expand::gather(v[0], spanOf(ids), perRow); });
+    checkDefinition<T, block::Gather>(
+        {{5, 4}}, [&](const auto& v) { return gather(v[0], spanOf(ids), perRow); });
   Tape<T> tape;
   const View<T> y = gather(View<T>(tape, 5, 4), spanOf(ids), 3);
   CHECK(y.rows() == 4);
   CHECK(y.cols() == 12);
+  const View<T> table = leaves<T>(tape, {{5, 4}}, -1, 1)[0], rows = gather(table, ids);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    CHECK(rows(i, 2).dataCopy() == table(static_cast<std::size_t>(ids[i]), 2).dataCopy());
 }
 
 TEST_CASE_TEMPLATE("gatherAffine: against gathered rows and inner products", T, double, float) {
@@ -40,12 +41,10 @@ TEST_CASE_TEMPLATE("gatherAffine: against gathered rows and inner products", T, 
         CAPTURE(n);
         const auto ids = someIds(samples * positions, 7);
         const std::vector<Shape> shapes{{7, 4}, {n, positions * 4}, {1, n}};
-        checkSame<T>(
-            shapes, [&](const auto& v) { return gatherAffine(v[0], spanOf(ids), v[1], v[2]); },
-            [&](const auto& v) { return expand::gatherAffine(v[0], spanOf(ids), v[1], v[2]); });
-        checkSame<T>(
-            shapes, [&](const auto& v) { return gatherAffine(v[0], spanOf(ids), v[1]); },
-            [&](const auto& v) { return expand::gatherAffine(v[0], spanOf(ids), v[1]); });
+        checkDefinition<T, block::GatherAffine>(
+            shapes, [&](const auto& v) { return gatherAffine(v[0], spanOf(ids), v[1], v[2]); });
+        checkDefinition<T, block::GatherAffine>(
+            shapes, [&](const auto& v) { return gatherAffine(v[0], spanOf(ids), v[1]); });
       }
 }
 

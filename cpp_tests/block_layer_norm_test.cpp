@@ -3,7 +3,6 @@
 #include "block_support.hpp"
 #include "support.hpp"
 
-#include <burtorch/block/expand.hpp>
 #include <burtorch/block/layer_norm.hpp>
 
 using namespace burtorch;
@@ -12,13 +11,11 @@ using namespace block_support;
 TEST_CASE_TEMPLATE("layerNorm: rows against the expansion", T, double, float) {
   for (const std::size_t rows : {1u, 2u, 8u})
     for (const std::size_t cols : {2u, 5u, 24u, 33u})
-      checkSame<T>(
-          {{rows, cols}, {1, cols}, {1, cols}},
-          [](const auto& v) { return layerNorm(v[0], v[1], v[2]); },
-          [](const auto& v) { return expand::layerNorm(v[0], v[1], v[2]); });
-  checkSame<T>(
-      {{4, 6}, {1, 6}}, [](const auto& v) { return layerNorm(v[0], v[1], v[1], T(0.5)); },
-      [](const auto& v) { return expand::layerNorm(v[0], v[1], v[1], T(0.5)); });
+      checkDefinition<T, block::LayerNorm>({{rows, cols}, {1, cols}, {1, cols}}, [](const auto& v) {
+        return layerNorm(v[0], v[1], v[2]);
+      });
+  checkDefinition<T, block::LayerNorm>(
+      {{4, 6}, {1, 6}}, [](const auto& v) { return layerNorm(v[0], v[1], v[1], T(0.5)); });
 }
 
 TEST_CASE("layerNorm: equal numbers in a row give the shift") {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <burtorch/backward.hpp>
-#include <burtorch/view.hpp>
+#include <burtorch/block/describe.hpp>
 
 #include <doctest/doctest.h>
 
@@ -109,6 +109,25 @@ void checkSame(const std::vector<Shape>& shapes, const Block& block, const Expan
     };
   };
   checkSamePrograms<T>(shapes, listing(block), listing(expansion), low, high);
+}
+
+// The results of a block, which is a B, as its definition makes them.
+template <class B, class T>
+std::vector<burtorch::Value<T>> definitionOf(const burtorch::View<T>& results) {
+  auto& tape = results.tape();
+  const auto record = tape.records()[tape.recordOf(results.sysGetRawNodeIndex())];
+  REQUIRE(record.isBlock());
+  using Index = typename burtorch::Tape<T>::Index;
+  REQUIRE(&tape.frame(record).description.methods() == &burtorch::blockMethods<B, T, Index>);
+  return burtorch::block::expandedAs<B>(tape, record);
+}
+
+// A block gives the values and the gradients of its definition.
+template <class T, class B, class Block>
+void checkDefinition(const std::vector<Shape>& shapes, const Block& block, double low = -1,
+                     double high = 1) {
+  checkSame<T>(
+      shapes, block, [&](const auto& v) { return definitionOf<B>(block(v)); }, low, high);
 }
 
 } // namespace block_support

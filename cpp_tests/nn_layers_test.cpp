@@ -3,7 +3,6 @@
 #include "block_support.hpp"
 #include "support.hpp"
 
-#include <burtorch/block/expand.hpp>
 #include <burtorch/nn/layers.hpp>
 
 #include <array>
@@ -65,7 +64,7 @@ TEST_CASE("layers: Linear over one view and over several side by side") {
   Random random(2);
   const nn::Linear<View64> layer(tape, 5, 3, random);
   const auto x = leaves<double>(tape, {{4, 2}, {4, 3}}, -1, 1);
-  const auto want = expand::affine(layer.weight, spanOf(x), layer.bias);
+  const auto want = definitionOf<block::Affine>(affine(layer.weight, x, layer.bias));
   const View64 got = layer(x);
   for (std::size_t i = 0; i < want.size(); ++i)
     CHECK(got[i].dataCopy() == doctest::Approx(want[i].dataCopy()));
@@ -152,7 +151,7 @@ TEST_CASE("layers: SelfAttention is the heads, one by one, side by side into the
         all(i, 3 + j).setData(q(i, j).dataCopy());
         all(i, 6 + j).setData(v(i, j).dataCopy());
       }
-    const auto out = expand::attention(all, 1, 4);
+    const auto out = definitionOf<block::Attention>(attention(all, 1, 4));
     heads.emplace_back(tape, 4, 3);
     for (std::size_t i = 0; i < out.size(); ++i) heads.back()[i].setData(out[i].dataCopy());
   }

@@ -19,7 +19,6 @@
 // What a program includes if it wants it; some take longer to compile than all of the above:
 //   view.hpp                 vectors and matrices of nodes
 //   block/blocks.hpp         what is computed with whole views: linear layers, attention, …
-//   block/expand.hpp         the same, written with the operations on single Values
 //   run/derivatives.hpp      jvp, hvp, Jacobian, Hessian of functions
 //   run/recorded.hpp         gradients as nodes, to be differentiated again
 //   run/recorded_blocks.hpp  the same through blocks

@@ -6,8 +6,8 @@
 #pragma once
 
 #include <burtorch/kernel/affine.hpp>
+#include <burtorch/block/describe.hpp>
 #include <burtorch/kernel/multiply.hpp>
-#include <burtorch/view.hpp>
 
 #include <array>
 #include <cstddef>
@@ -28,6 +28,11 @@ template <class Frame> kernel::Store storeOf(const Frame& f, std::size_t paramet
   return static_cast<ParameterGradients>(f.parameter(parameter)) == ParameterGradients::assign
              ? kernel::Store::assign
              : kernel::Store::add;
+}
+template <class Parts>
+ParameterGradients parameterGradients(const Parts& p, std::size_t parameter) {
+  p.demand(p.parameters[parameter] <= 1);
+  return static_cast<ParameterGradients>(p.parameters[parameter]);
 }
 
 // Columns [first, first + count) of a matrix.
@@ -78,6 +83,39 @@ struct Affine {
       column += x.cols;
     }
   }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    const auto x = inputs(p);
+    std::vector<typename Parts::V::Element> y;
+    for (std::size_t i = 0; i < x.front().rows(); ++i) {
+      decltype(y) row; // of all inputs, side by side
+      for (const auto& part : x)
+        for (const auto& each : part.row(i)) row.push_back(each);
+      appendProducts(y, row, p.views[0], bias(p));
+    }
+    return y;
+  }
+  // What a linear layer makes of a row of inputs; an empty b stands for no bias.
+  template <class Values, class Row, AnyView V>
+  static void appendProducts(Values& y, const Row& x, const V& w, const V& b) {
+    for (std::size_t j = 0; j < w.rows(); ++j)
+      y.push_back(b.isEmpty() ? dot(x, w.row(j)) : dotWithBias(x, w.row(j), b[j]));
+  }
+
+  template <class Parts> static void record(const Parts& p) {
+    p.demand(p.parameters.size() == 2 && p.parameters[0] <= 1);
+    p.demand(p.views.size() > 1 + p.parameters[0]);
+    p.demandSizes(detail::sizeProduct(inputs(p)[0].rows(), p.views[0].rows()));
+    affine(p.views[0], inputs(p), bias(p), parameterGradients(p, 1));
+  }
+
+private:
+  template <class Parts> static auto bias(const Parts& p) {
+    return p.parameters[0] != 0 ? p.views[1] : typename Parts::V{};
+  }
+  template <class Parts> static auto inputs(const Parts& p) {
+    return p.viewsFrom(1 + p.parameters[0]);
+  }
 };
 
 // Views: a (m × k), b (k × n).
@@ -92,6 +130,20 @@ struct MatMul {
     const auto dy = f.adjoint(f.value(0).rows);
     if (f.wants(0)) kernel::multiplyNT(dy, f.value(1), f.grad(0), kernel::Store::add);
     if (f.wants(1)) kernel::multiplyTN(f.value(0), dy, f.grad(1), kernel::Store::add);
+  }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    const auto &a = p.views[0], &b = p.views[1];
+    std::vector<typename Parts::V::Element> y;
+    for (std::size_t i = 0; i < a.rows(); ++i)
+      for (std::size_t j = 0; j < b.cols(); ++j)
+        y.push_back(dot(a.row(i), rowOf(b.rows(), [&](std::size_t k) { return b(k, j); })));
+    return y;
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(2);
+    p.demandSizes(detail::sizeProduct(p.views[0].rows(), p.views[1].cols()));
+    matmul(p.views[0], p.views[1]);
   }
 };
 

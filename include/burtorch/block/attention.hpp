@@ -6,14 +6,17 @@
 // the heads side by side, as a projection wants them.
 #pragma once
 
+#include <burtorch/block/describe.hpp>
+#include <burtorch/block/softmax.hpp>
 #include <burtorch/kernel/attention.hpp>
-#include <burtorch/view.hpp>
 
+#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -38,6 +41,48 @@ struct Attention {
                                 rows(f.adjoint(f.value(0).rows), f, sequence),
                                 rows(f.grad(0), f, sequence));
     });
+  }
+
+  // One head at one position, which attends to `count` positions; key(j) and value(j) are rows.
+  template <class Positions, class Columns, class Query, class Key, class Values, class Scale>
+  static constexpr auto atPosition(Positions count, Columns size, const Query& query,
+                                   const Key& key, const Values& value, const Scale& scale) {
+    const auto weights =
+        Softmax::ofRow(rowOf(count, [&](std::size_t j) { return dot(query, key(j)) * scale; }));
+    return rowOf(size, [&](std::size_t k) {
+      return dot(weights, rowOf(count, [&](std::size_t j) { return value(j)[k]; }));
+    });
+  }
+  static constexpr double scaleOf(std::size_t size) { // of the products of keys and queries
+    return op::InvSqrt::forward(static_cast<double>(size));
+  }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    const auto& x = p.views[0];
+    const std::size_t heads = p.parameters[0], positions = p.parameters[1];
+    const std::size_t size = x.cols() / (3 * heads), d = heads * size;
+    std::vector<typename Parts::V::Element> y(x.rows() * d);
+    for (std::size_t first = 0; first < x.rows(); first += positions)
+      for (std::size_t h = 0; h < heads; ++h)
+        for (std::size_t i = 0; i < positions; ++i) {
+          const auto part = [&](std::size_t which) { // 0 keys, 1 queries, 2 values
+            return [&x, first, at = (3 * h + which) * size, size](std::size_t j) {
+              return x.row(first + j).segment(at, size);
+            };
+          };
+          std::ranges::copy(atPosition(i + 1, size, part(1)(i), part(0), part(2), p.kept[0]),
+                            &y[(first + i) * d + h * size]);
+        }
+    return y;
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1, 2);
+    const auto& x = p.views[0];
+    const std::size_t weights =
+        detail::sizeProduct(detail::sizeProduct(x.rows(), p.parameters[0]), p.parameters[1]);
+    p.demand(weights < detail::tooLarge);
+    p.demandSizes(x.size() / 3, 1 + weights);
+    attention(x, p.parameters[0], p.parameters[1]);
   }
 
 private:
@@ -67,8 +112,7 @@ V attention(const V& keysQueriesValues, std::size_t heads, std::size_t positions
                                              " rows are not sequences of " +
                                              std::to_string(positions) + " positions");
   using T = typename V::Scalar;
-  const std::size_t size = x.cols() / (3 * heads);
-  const T scale = T(1.0 / std::sqrt(static_cast<double>(size)));
+  const T scale = T(block::Attention::scaleOf(x.cols() / (3 * heads)));
   const std::array parameters{heads, positions};
   return applyBlock<block::Attention>(
       x.rows(), x.cols() / 3, 1 + detail::demandProduct(x.rows(), heads * positions),

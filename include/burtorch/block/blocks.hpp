@@ -1,4 +1,4 @@
-// burtorch/block/blocks.hpp — all blocks, in reading order
+// burtorch/block/blocks.hpp — all blocks, in reading order, and the list of them
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -9,3 +9,15 @@
 #include <burtorch/block/gather.hpp>
 #include <burtorch/block/concat.hpp>
 #include <burtorch/block/attention.hpp>
+
+BURTORCH_BEGIN_NAMESPACE
+
+namespace block {
+
+// From this list come everyBlock (io/blocks.hpp) and ExpandBlocks (run/recorded_blocks.hpp).
+using All = decltype(Elementwise() + List<Affine, MatMul, Gather, GatherAffine, Attention, Concat,
+                                          LayerNorm, Softmax, LogSoftmax, CrossEntropy>());
+
+} // namespace block
+
+BURTORCH_END_NAMESPACE

@@ -4,8 +4,8 @@
 // A linear layer needs no such copy: affine takes several views as they are.
 #pragma once
 
+#include <burtorch/block/describe.hpp>
 #include <burtorch/kernel/vector.hpp>
-#include <burtorch/view.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -36,6 +36,22 @@ struct Concat {
       const auto dx = f.grad(view);
       for (std::size_t i = 0; i < dx.rows; ++i) kernel::add(dy.row(i) + column, dx.row(i), dx.cols);
     });
+  }
+
+  // No operation at all: the Values of the parts.
+  template <class Parts> static auto expanded(const Parts& p) {
+    std::vector<typename Parts::V::Element> y;
+    for (std::size_t i = 0; i < p.views.front().rows(); ++i)
+      for (const auto& part : p.views)
+        for (const auto& each : part.row(i)) y.push_back(each);
+    return y;
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demand(!p.views.empty());
+    std::size_t nodes = 0;
+    for (const auto& view : p.views) nodes += view.size();
+    p.demandSizes(nodes);
+    concatColumns(p.views);
   }
 
 private:

@@ -6,9 +6,10 @@
 // element; that may also be a Value or a plain number.
 #pragma once
 
+#include <burtorch/block/describe.hpp>
 #include <burtorch/kernel/map.hpp>
-#include <burtorch/view.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -31,6 +32,15 @@ template <class O> struct Map {
       kernel::mapBackward<O>(f.value(0).first, f.result(1).first, f.adjoint(1).first,
                              f.grad(0).first, f.count);
   }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    return rowOf(p.results, [&](std::size_t i) { return apply<O>(p.views[0][i]); });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1);
+    p.demandSizes(p.views[0].size());
+    mapElements<O>(p.views[0]);
+  }
 };
 
 // Views: x, y. Parameters: rows of the result. The gradients of x are given first, then those of y:
@@ -45,6 +55,21 @@ template <class O> struct Map2 {
   template <class Frame> static void pullback(const Frame& f) {
     if (f.wants(0)) pullback2<kernel::Side::x>(f, f.value(0), f.value(1), f.parameter(0), 0);
     if (f.wants(1)) pullback2<kernel::Side::y>(f, f.value(0), f.value(1), f.parameter(0), 1);
+  }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    const std::size_t cols = p.results / p.parameters[0];
+    const auto at = [&](std::size_t v, std::size_t i) {
+      const auto& x = p.views[v];
+      return x(x.rows() == 1 ? 0 : i / cols, x.cols() == 1 ? 0 : i % cols);
+    };
+    return rowOf(p.results, [&](std::size_t i) { return apply<O>(at(0, i), at(1, i)); });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(2);
+    const auto &x = p.views[0], &y = p.views[1];
+    p.demandSizes(detail::sizeProduct(std::max(x.rows(), y.rows()), std::max(x.cols(), y.cols())));
+    mapElements<O>(x, y);
   }
 
   // The same for operands that need not be views; the gradient is that of view v.
@@ -76,6 +101,18 @@ template <class O, Form form> struct MapNumber {
     else Map2<O>::template pullback2<kernel::Side::y>(f, number(f), view(f), 1, 0);
   }
 
+  template <class Parts> static auto expanded(const Parts& p) {
+    return rowOf(p.results, [&](std::size_t i) {
+      if constexpr (form == Form::nodeNumber) return apply<O>(p.views[0][i], p.kept[0]);
+      else return apply<O>(p.kept[0], p.views[0][i]);
+    });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1);
+    p.demandSizes(p.views[0].size(), 1);
+    mapElementsWithNumber<O, form>(p.views[0], p.kept[0]);
+  }
+
 private:
   template <class Frame> static auto view(const Frame& f) { // as one row
     auto x = f.value(0);
@@ -101,7 +138,30 @@ template <class O> struct MapBounded {
       kernel::mapBoundedBackward<O>(f.value(0).first, f.kept[0], f.kept[1], f.adjoint(1).first,
                                     f.grad(0).first, f.count);
   }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    return rowOf(p.results,
+                 [&](std::size_t i) { return apply<O>(p.views[0][i], p.kept[0], p.kept[1]); });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1);
+    p.demandSizes(p.views[0].size(), 2);
+    mapElements<O>(p.views[0], p.kept[0], p.kept[1]);
+  }
 };
+
+// All of them.
+#define BURTORCH_ALONE(Name, function) +List<Map<op::Name>>()
+#define BURTORCH_BESIDE(Name, function)                                                            \
+  +List<Map2<op::Name>, MapNumber<op::Name, Form::nodeNumber>,                                     \
+        MapNumber<op::Name, Form::numberNode>>()
+#define BURTORCH_BOUNDED(Name, function) +List<MapBounded<op::Name>>()
+using Elementwise = decltype(List<>() BURTORCH_UNARY_OPERATIONS(BURTORCH_ALONE)
+                                 BURTORCH_BINARY_OPERATIONS(BURTORCH_BESIDE)
+                                     BURTORCH_CLIPPED_OPERATIONS(BURTORCH_BOUNDED));
+#undef BURTORCH_ALONE
+#undef BURTORCH_BESIDE
+#undef BURTORCH_BOUNDED
 
 } // namespace block
 

@@ -11,14 +11,16 @@
 #pragma once
 
 #include <burtorch/block/affine.hpp>
+#include <burtorch/block/describe.hpp>
 #include <burtorch/kernel/vector.hpp>
-#include <burtorch/view.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <ranges>
 #include <span>
 #include <string>
+#include <vector>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -41,6 +43,22 @@ struct Gather {
     const auto* adjoint = f.adjoint(1).first;
     for (std::size_t i = 0; i < f.count / gradient.cols; ++i, adjoint += gradient.cols)
       kernel::add(adjoint, gradient.row(f.parameter(i)), gradient.cols);
+  }
+
+  // No operation at all: the Values of the table.
+  template <class Parts> static auto expanded(const Parts& p) {
+    return rows(p.views[0], p.parametersFrom(0));
+  }
+  template <AnyView V> static auto rows(const V& table, std::span<const std::size_t> ids) {
+    std::vector<typename V::Element> y;
+    for (const std::size_t id : ids)
+      for (const auto& each : table.row(id)) y.push_back(each);
+    return y;
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1, 1);
+    p.demandSizes(detail::sizeProduct(p.parameters.size(), p.views[0].cols()));
+    gather(p.views[0], p.parameters);
   }
 };
 
@@ -129,7 +147,36 @@ struct GatherAffine {
         kernel::add(constant(s.rowGradients(p)).row(k), f.grad(0).row(s.occurringId(p, k)), s.d);
   }
 
+  template <class Parts> static auto expanded(const Parts& p) {
+    const auto &table = p.views[0], &w = p.views[1];
+    const std::size_t positions = w.cols() / table.cols();
+    const auto ids = p.parametersFrom(first);
+    std::vector<typename Parts::V::Element> y;
+    for (std::size_t i = 0; i < ids.size(); i += positions)
+      Affine::appendProducts(y, Gather::rows(table, ids.subspan(i, positions)), w, bias(p));
+    return y;
+  }
+  template <class Frame> static std::size_t stored(const Frame& f) { // without the space
+    return first + f.parameter(2) * (f.value(1).cols / f.value(0).cols);
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demand(p.parameters.size() > first && p.parameters[0] <= 1);
+    p.demandOperands(2 + p.parameters[0]);
+    const auto &table = p.views[0], &w = p.views[1];
+    p.demand(table.size() != 0 && w.size() != 0);
+    const auto ids = p.parametersFrom(first);
+    const std::size_t samples = p.parameters[2], positions = w.cols() / table.cols();
+    p.demand(detail::sizeProduct(samples, positions) == ids.size());
+    p.demandSizes(detail::sizeProduct(samples, w.rows()),
+                  spaceFor(table.rows(), table.cols(), positions, samples).numbers);
+    gatherAffine(table, ids, w, bias(p), parameterGradients(p, 1));
+  }
+
 private:
+  template <class Parts> static auto bias(const Parts& p) {
+    return p.parameters[0] != 0 ? p.views[2] : typename Parts::V{};
+  }
+
   static constexpr std::size_t few = 8;    // samples that hardly share a row at a position
   static constexpr std::size_t block = 32; // rows of w at a time: they and their gradients fit L2
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <burtorch/block/affine.hpp>
+#include <burtorch/block/describe.hpp>
 #include <burtorch/kernel/layer_norm.hpp>
-#include <burtorch/view.hpp>
 
 #include <array>
 #include <cstddef>
@@ -36,6 +36,25 @@ struct LayerNorm {
     kernel::layerNormBackward(x, f.value(1).first, f.kept + 1, f.kept + 1 + x.rows,
                               f.adjoint(x.rows), dx, f.wants(1) ? f.grad(1).first : nullptr,
                               f.wants(2) ? f.grad(2).first : nullptr, storeOf(f, 0));
+  }
+
+  template <class Row, class Weights, class Number>
+  static constexpr auto ofRow(const Row& x, const Weights& scale, const Weights& shift,
+                              const Number& eps) {
+    const auto moments = momentsOf(x);
+    const auto inverse = inverseRoot(moments.variance + eps);
+    return rowOf(countOf(x),
+                 [&](std::size_t j) { return moments.centred[j] * inverse * scale[j] + shift[j]; });
+  }
+  template <class Parts> static auto expanded(const Parts& p) {
+    return eachRow(p.views[0],
+                   [&](const auto& row) { return ofRow(row, p.views[1], p.views[2], p.kept[0]); });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(3, 1);
+    const auto& x = p.views[0];
+    p.demandSizes(x.size(), 1 + detail::sizeProduct(2, x.rows()));
+    layerNorm(x, p.views[1], p.views[2], p.kept[0], parameterGradients(p, 0));
   }
 };
 

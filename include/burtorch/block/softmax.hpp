@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <burtorch/block/describe.hpp>
 #include <burtorch/kernel/softmax.hpp>
-#include <burtorch/view.hpp>
 
 #include <cstddef>
 #include <span>
@@ -25,6 +25,22 @@ struct Softmax {
     if (f.wants(0))
       kernel::softmaxBackward(kernel::Matrix<const T>(f.result(rows)), f.adjoint(rows), f.grad(0));
   }
+
+  template <class Row> static constexpr auto ofRow(const Row& x) {
+    const auto largest = largestOf(x);
+    auto y = rowOf(countOf(x), [&](std::size_t j) { return exponential(x[j] - largest); });
+    const auto sum = sumOf(y);
+    for (auto& each : y) each = each / sum;
+    return y;
+  }
+  template <class Parts> static auto expanded(const Parts& p) {
+    return eachRow(p.views[0], [](const auto& row) { return ofRow(row); });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1);
+    p.demandSizes(p.views[0].size());
+    softmax(p.views[0]);
+  }
 };
 
 struct LogSoftmax {
@@ -39,6 +55,23 @@ struct LogSoftmax {
     if (f.wants(0))
       kernel::logSoftmaxBackward(kernel::Matrix<const T>(f.result(rows)), f.adjoint(rows),
                                  f.grad(0));
+  }
+
+  template <class Row> static auto ofRow(const Row& x) {
+    const auto largest = largestOf(x);
+    auto y = rowOf(countOf(x), [&](std::size_t j) { return x[j] - largest; });
+    const auto logSum =
+        logarithm(sumOf(rowOf(countOf(x), [&](std::size_t j) { return exponential(y[j]); })));
+    for (auto& each : y) each = each - logSum;
+    return y;
+  }
+  template <class Parts> static auto expanded(const Parts& p) {
+    return eachRow(p.views[0], [](const auto& row) { return ofRow(row); });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1);
+    p.demandSizes(p.views[0].size());
+    logSoftmax(p.views[0]);
   }
 };
 
@@ -55,6 +88,17 @@ struct CrossEntropy {
     if (f.wants(0))
       kernel::crossEntropyBackward(kernel::Matrix<const T>(probabilities(f)),
                                    f.description.parameters(), f.adjoint(1).first, f.grad(0));
+  }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    const auto& x = p.views[0];
+    return rowOf(x.rows(),
+                 [&](std::size_t i) { return -LogSoftmax::ofRow(x.row(i))[p.parameters[i]]; });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1);
+    p.demandSizes(p.views[0].rows(), p.views[0].size());
+    crossEntropy(p.views[0], p.parameters);
   }
 
 private:

@@ -18,6 +18,7 @@
 // run. If anything is wrong the tape is left as it was.
 #pragma once
 
+#include <burtorch/block/describe.hpp>
 #include <burtorch/io/checksum.hpp>
 #include <burtorch/io/file.hpp>
 #include <burtorch/io/stream.hpp>
@@ -56,22 +57,6 @@ constexpr Kind kindOf(Code code) { return kindOf(op::layoutOf(code)); }
 
 } // namespace detail
 
-// A block as a file describes it, before it is on the tape.
-template <class T, class... O> struct BlockInFile {
-  std::vector<View<T, O...>> views;
-  std::vector<std::size_t> parameters;
-  std::vector<T> kept;
-  std::size_t results = 0;
-
-  // What a block of these operands would have, before memory is taken for it.
-  void demand(bool fits) const {
-    if (!fits) detail::fail(ErrorKind::badData, "operands and results do not fit");
-  }
-  void demandSizes(std::size_t wantedResults, std::size_t wantedKept = 0) const {
-    demand(results == wantedResults && kept.size() == wantedKept);
-  }
-};
-
 // A kind of block that files may contain: how it is called there and how it is recorded anew.
 template <class T, class... O> struct KnownBlock {
   using Index = typename Tape<T, O...>::Index;
@@ -80,7 +65,7 @@ template <class T, class... O> struct KnownBlock {
   const BlockMethods<T, Index>* methods;
   // How many of its parameters are worth storing; the others are space to work in.
   std::size_t (*parameters)(const BlockFrame<T, Index>&);
-  void (*record)(const BlockInFile<T, O...>&);
+  void (*record)(const BlockParts<T, O...>&);
 };
 template <class T, class... O> using KnownBlocks = std::span<const KnownBlock<T, O...>>;
 
@@ -493,7 +478,7 @@ private:
   }
 
   void readBlock(const KnownBlock<T, O...>& known) {
-    BlockInFile<T, O...> block;
+    BlockParts<T, O...> block;
     const std::uint64_t results = in_.integer();
     if (results == 0 || results > head_.nodes - next_) in_.fail("a block of too many results");
     block.results = static_cast<std::size_t>(results);

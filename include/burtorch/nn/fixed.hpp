@@ -15,26 +15,20 @@
 // biases; so does what a state dictionary holds.
 #pragma once
 
-#include <burtorch/nn/layers.hpp>
+#include <burtorch/block/attention.hpp>
+#include <burtorch/block/layer_norm.hpp>
+#include <burtorch/nn/activation.hpp>
 #include <burtorch/op/table.hpp>
 
 #include <array>
-#include <concepts>
 #include <cstddef>
 #include <span>
-#include <type_traits>
-#include <utility>
 
 BURTORCH_BEGIN_NAMESPACE
-
-struct Symbol; // program.hpp
 
 namespace nn::fixed {
 
 namespace detail {
-
-template <class X>
-inline constexpr bool isRecorded = AnyValue<X> || std::same_as<X, Symbol>; // else a number
 
 template <Activation how> struct OperationOf;
 template <> struct OperationOf<Activation::sigmoid> {
@@ -52,52 +46,12 @@ template <> struct OperationOf<Activation::gelu> {
 
 template <Activation how, class X> constexpr X activated(const X& x) {
   if constexpr (how == Activation::identity) return x;
-  else if constexpr (isRecorded<X>) return activate(x, how);
+  else if constexpr (block::Recorded<X>) return activate(x, how);
   else return OperationOf<how>::type::forward(x);
 }
 
-template <class X, std::size_t n>
-constexpr X dotWithBias(std::span<const X, n> w, const std::array<X, n>& x, const X& bias) {
-  if constexpr (isRecorded<X>) {
-    return innerProductWithBias(w, std::span<const X>(x), bias);
-  } else {
-    X sum = bias;
-    for (std::size_t i = 0; i < n; ++i) sum = sum + w[i] * x[i];
-    return sum;
-  }
-}
-
-template <class X> constexpr X dot(std::span<const X> w, std::span<const X> x) { // of at least one
-  if constexpr (isRecorded<X>) {
-    return innerProduct(w, x);
-  } else {
-    X sum = w[0] * x[0];
-    for (std::size_t i = 1; i < w.size(); ++i) sum = sum + w[i] * x[i];
-    return sum;
-  }
-}
-
-// Values and Symbols take plain numbers as they are.
-template <class X> constexpr auto number(double x) {
-  if constexpr (AnyValue<X>) return static_cast<typename X::Scalar>(x);
-  else if constexpr (isRecorded<X>) return x;
-  else return X(x);
-}
-template <class X> constexpr X exponential(const X& x) {
-  if constexpr (isRecorded<X>) return exp(x);
-  else return op::Exp::forward(x);
-}
-template <class X> constexpr X larger(const X& x, const X& y) {
-  if constexpr (isRecorded<X>) return max(x, y);
-  else return op::BinaryMax::forward(x, y);
-}
-
 // What f(i) gives for i = 0 … n − 1.
-template <std::size_t n, class F> constexpr auto each(const F& f) {
-  return [&]<std::size_t... i>(std::index_sequence<i...>) {
-    return std::array<decltype(f(std::size_t{0})), n>{f(i)...};
-  }(std::make_index_sequence<n>{});
-}
+template <std::size_t n, class F> constexpr auto each(const F& f) { return block::rowOf<n>(f); }
 
 // A layer's apply() takes its parameters as a span; this one takes them as an array.
 template <class Layer> struct OfArrays {
@@ -118,7 +72,7 @@ template <std::size_t in, std::size_t out> struct Linear : detail::OfArrays<Line
   static constexpr std::array<X, out> apply(std::span<const X, parameters> p,
                                             const std::array<X, in>& x) {
     return detail::each<out>([&](std::size_t i) {
-      return detail::dotWithBias(std::span<const X, in>(p.subspan(i * in, in)), x, p[out * in + i]);
+      return block::dotWithBias(p.subspan(i * in, in), x, p[out * in + i]);
     });
   }
 };
@@ -173,23 +127,8 @@ template <std::size_t size> struct LayerNorm : detail::OfArrays<LayerNorm<size>>
   template <class X>
   static constexpr std::array<X, size> apply(std::span<const X, parameters> p,
                                              const std::array<X, size>& x, double epsilon = 1e-5) {
-    using detail::number;
-    const X mean = sum(x) * number<X>(1.0 / size);
-    const auto centred = detail::each<size>([&](std::size_t i) { return x[i] - mean; });
-    const auto squares = detail::each<size>([&](std::size_t i) { return centred[i] * centred[i]; });
-    const X variance = sum(squares) * number<X>(1.0 / size) + number<X>(epsilon);
-    X scale = variance;
-    if constexpr (detail::isRecorded<X>) scale = invSqrt(variance);
-    else scale = op::InvSqrt::forward(variance);
-    return detail::each<size>(
-        [&](std::size_t i) { return centred[i] * scale * p[i] + p[size + i]; });
-  }
-
-private:
-  template <class X> static constexpr X sum(const std::array<X, size>& x) {
-    X all = x[0];
-    for (std::size_t i = 1; i < size; ++i) all = all + x[i];
-    return all;
+    return block::LayerNorm::ofRow(x, p.template first<size>(), p.template last<size>(),
+                                   block::number<X>(epsilon));
   }
 };
 
@@ -208,46 +147,27 @@ struct SelfAttention : detail::OfArrays<SelfAttention<size, heads, positions>> {
     // For each head its keys, its queries, its values.
     const auto all = detail::each<positions>([&](std::size_t i) {
       return detail::each<3 * size>(
-          [&](std::size_t row) { return detail::dot<X>(p.subspan(row * size, size), x[i]); });
+          [&](std::size_t row) { return block::dot(p.subspan(row * size, size), x[i]); });
     });
-    return detail::each<positions>([&](std::size_t i) {
-      const auto weights =
-          detail::each<heads>([&](std::size_t head) { return weightsOf(all, head, i); });
-      const auto mixed = detail::each<size>([&](std::size_t k) {
-        const std::size_t head = k / headSize;
-        const auto values = detail::each<positions>([&](std::size_t j) {
-          return all[j][3 * head * headSize + 2 * headSize + k % headSize];
-        });
-        return detail::dot<X>(std::span(weights[head]).first(i + 1),
-                              std::span(values).first(i + 1));
+    const auto scale = block::number<X>(block::Attention::scaleOf(headSize));
+    return detail::each<positions>([&]<std::size_t i>(block::Count<i>) {
+      const auto mixed = detail::each<heads>([&](std::size_t head) {
+        const auto part = [&](std::size_t which) {
+          return [&all, at = (3 * head + which) * headSize](std::size_t j) {
+            return std::span<const X, 3 * size>(all[j]).subspan(at, headSize);
+          };
+        };
+        return block::Attention::atPosition(block::Count<i + 1>{}, block::Count<headSize>{},
+                                            part(1)(i), part(0), part(2), scale);
       });
-      return Projection::apply(p.template last<Projection::parameters>(), mixed);
+      return Projection::apply(
+          p.template last<Projection::parameters>(),
+          detail::each<size>([&](std::size_t k) { return mixed[k / headSize][k % headSize]; }));
     });
   }
 
 private:
   static constexpr std::size_t headSize = size / heads;
-
-  // How much position i attends to positions 0 … i, the first of the array: a softmax.
-  template <class All>
-  static constexpr auto weightsOf(const All& all, std::size_t head, std::size_t i) {
-    using X = typename All::value_type::value_type;
-    const double scale = static_cast<double>(op::InvSqrt::forward(static_cast<double>(headSize)));
-    const auto part = [&](std::size_t position, std::size_t which) {
-      return std::span<const X>(all[position]).subspan((3 * head + which) * headSize, headSize);
-    };
-    auto weights = detail::each<positions>([&](std::size_t j) {
-      if (j > i) return all[i][0]; // not used
-      return detail::dot<X>(part(i, 1), part(j, 0)) * detail::number<X>(scale);
-    });
-    X most = weights[0];
-    for (std::size_t j = 1; j <= i; ++j) most = detail::larger(most, weights[j]);
-    for (std::size_t j = 0; j <= i; ++j) weights[j] = detail::exponential(weights[j] - most);
-    X sum = weights[0];
-    for (std::size_t j = 1; j <= i; ++j) sum = sum + weights[j];
-    for (std::size_t j = 0; j <= i; ++j) weights[j] = weights[j] / sum;
-    return weights;
-  }
 };
 
 // x + attention(norm(x)), then x + feed-forward(norm(x)).

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <burtorch/block/blocks.hpp>
+#include <burtorch/nn/activation.hpp>
 #include <burtorch/nn/init.hpp>
 #include <burtorch/base/random.hpp>
 #include <burtorch/value.hpp>
@@ -20,25 +21,6 @@
 BURTORCH_BEGIN_NAMESPACE
 
 namespace nn {
-
-enum class Activation { identity, sigmoid, relu, tanh, gelu };
-
-// Of a Value or of every element of a View.
-template <class X> constexpr X activate(const X& x, Activation activation) {
-  switch (activation) {
-  case Activation::sigmoid:
-    return sigmoid(x);
-  case Activation::relu:
-    return relu(x);
-  case Activation::tanh:
-    return tanh(x);
-  case Activation::gelu:
-    return gelu(x);
-  case Activation::identity:
-    break;
-  }
-  return x;
-}
 
 // x·wᵀ + b.
 template <AnyView V> struct Linear {

@@ -78,6 +78,7 @@ public:
   Index* view(std::size_t i) const { return words_ + headWords + 3 * i; } // first, rows, columns
   std::size_t viewSize(std::size_t i) const { return std::size_t{view(i)[1]} * view(i)[2]; }
   Index* parameters() const { return view(views()); }
+  std::size_t parameterCount() const { return size() - wordsFor(views(), 0); }
 
 private:
   Index* words_;
