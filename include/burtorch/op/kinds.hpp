@@ -13,8 +13,9 @@
 //                                      gains g
 //   Block      many results at once: block.hpp
 //
-// In a Reduction and a Product x and y are sequences with size() and operator[]. `symbol` is what a picture
-// shows. An operation whose pullback reads z says so with usesOutput: where it does not, a root
+// In a Reduction and a Product x and y are sequences with size() and operator[]. `symbol` is what a
+// picture shows, `meaning` what the documentation says: a formula or words that go on "of x". An
+// operation whose pullback reads z says so with usesOutput: where it does not, a root
 // need not be evaluated. Operands of a Binary that are plain numbers take no node and no
 // derivative; the tape derives those forms from the same struct.
 #pragma once
@@ -45,6 +46,7 @@ struct Product : Kind {
 };
 struct Block : Kind { // many results at once; what it computes is in its description (block.hpp)
   static constexpr const char* symbol = "block";
+  static constexpr const char* meaning = "many numbers at once";
 };
 
 // Inside an operation the standard functions are called unqualified: these for built-in scalars,
