@@ -107,7 +107,7 @@ def functions(operations: list[Operation]) -> list[str]:
         for parameters, result in signatures:
             lines += ["@overload"] if len(signatures) > 1 else []
             lines.append(f"def {operation.name}({parameters}) -> {result}: ...")
-    return lines
+    return [*lines, ""]
 
 
 def methods(operations: list[Operation], result: str) -> list[str]:
