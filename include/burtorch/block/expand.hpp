@@ -142,14 +142,14 @@ Values<V> crossEntropy(const V& x, std::span<const Target> targets) {
 }
 
 template <AnyView V>
-Values<V> layerNorm(const V& x, const V& scale, const V& shift,
+Values<V> layerNorm(const V& x, const V& weight, const V& bias,
                     std::type_identity_t<typename V::Scalar> eps = typename V::Scalar(1e-5)) {
   return eachRow(x, [&](const V& row) {
     const auto mean = reduceMean(row);
     const auto inverse = invSqrt(varianceBiased(row) + eps);
     Values<V> y;
     for (std::size_t j = 0; j < row.size(); ++j)
-      y.push_back((row[j] - mean) * inverse * scale[j] + shift[j]);
+      y.push_back((row[j] - mean) * inverse * weight[j] + bias[j]);
     return y;
   });
 }

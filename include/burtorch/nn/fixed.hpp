@@ -172,12 +172,12 @@ template <std::size_t size> struct LayerNorm : detail::OfArrays<LayerNorm<size>>
 
   template <class X>
   static constexpr std::array<X, size> apply(std::span<const X, parameters> p,
-                                             const std::array<X, size>& x, double epsilon = 1e-5) {
+                                             const std::array<X, size>& x, double eps = 1e-5) {
     using detail::number;
     const X mean = sum(x) * number<X>(1.0 / size);
     const auto centred = detail::each<size>([&](std::size_t i) { return x[i] - mean; });
     const auto squares = detail::each<size>([&](std::size_t i) { return centred[i] * centred[i]; });
-    const X variance = sum(squares) * number<X>(1.0 / size) + number<X>(epsilon);
+    const X variance = sum(squares) * number<X>(1.0 / size) + number<X>(eps);
     X scale = variance;
     if constexpr (detail::isRecorded<X>) scale = invSqrt(variance);
     else scale = op::InvSqrt::forward(variance);
