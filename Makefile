@@ -11,7 +11,7 @@ TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 HEADERS = $(shell find include -name '*.hpp' -o -name '*.h')
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test sanitize slow fuzz bench bench-cpp lint format amalgamate pictures loc clean package venv
+.PHONY: help demo test sanitize slow fuzz bench bench-cpp lint format amalgamate pictures table loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -70,6 +70,9 @@ amalgamate: ## make the one-file header build/burtorch.h
 
 pictures: package ## draw the graphs of the README into docs/
 	@$(BIN)/python scripts/pictures.py
+
+table: ## bring what repeats the table of operations up to date: Python's types, docs/operations.md
+	@$(PYTHON) scripts/make_table.py
 
 loc: ## count the lines of the engine
 	@$(PYTHON) scripts/loc.py

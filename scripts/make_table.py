@@ -68,8 +68,8 @@ OPERANDS = {
     "binary": "x, y",
     "clipped": "x, lo, hi",
     "reduction": "x₁, …, xₙ",
-    "product": "x, y",
-    "biased": "x, y, bias",
+    "product": "x₁, …, xₙ, y₁, …, yₙ",
+    "biased": "x₁, …, xₙ, y₁, …, yₙ, bias",
 }
 
 
