@@ -51,9 +51,10 @@ struct Block : Kind { // many results at once; what it computes is in its descri
 
 // Inside an operation the standard functions are called unqualified: these for built-in scalars,
 // and by argument-dependent lookup those that a scalar type brings along.
-using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc,
-    std::exp, std::expm1, std::fabs, std::hypot, std::log, std::log1p, std::pow, std::sin,
-    std::sinh, std::sqrt, std::tan, std::tanh;
+#define BURTORCH_USING(function) using std::function;
+BURTORCH_STANDARD_FUNCTIONS(BURTORCH_USING)
+BURTORCH_STANDARD_FUNCTIONS_OF_TWO(BURTORCH_USING)
+#undef BURTORCH_USING
 
 // a·b where a zero b wins over an infinite a: the tails of x·Φ(x) and the like, where b vanishes
 // faster.
