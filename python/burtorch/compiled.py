@@ -629,7 +629,7 @@ def compile(
     records waits for the compiler; if it fails, a warning says so once. Larger functions are replayed
     while they are compiled in the background; wait() waits for that.
 
-    With share=True equal expressions are computed once. Values stay as they are; gradients are sums in
+    With share=True a replay computes equal expressions once. Values stay as they are; gradients are sums in
     another order, so their last digits may differ.
 
     >>> c = compile(lambda x: x[0] * x[1], backend="replay")
