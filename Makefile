@@ -11,7 +11,7 @@ TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 HEADERS = $(shell find include -name '*.hpp' -o -name '*.h')
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test sanitize slow fuzz bench bench-cpp lint format amalgamate pictures loc clean package venv
+.PHONY: help demo test sanitize slow fuzz bench bench-cpp lint format amalgamate pictures table loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -57,7 +57,9 @@ lint: ## check formatting, spelling, types and common mistakes
 	@$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
 	@echo "compiling each header alone"
 	@$(TOOLS) sh -c 'printf "%s\n" $(HEADERS) | xargs -P $(JOBS) -I{} $$CXX -std=c++20 -fsyntax-only -Iinclude -Wall -Wextra -Werror -x c++ -include {} -include {} /dev/null'
-	@$(BIN)/clang-tidy --quiet cpp_tests/switches/switches.cpp cpp_tests/consumer/main.cpp -- -std=c++20 -Iinclude 2> /dev/null # which only counts
+	@echo "looking for mistakes in all headers"
+	@mkdir -p build && printf '#include <%s>\n' $(HEADERS:include/%=%) > build/headers.cpp
+	@$(BIN)/clang-tidy --quiet build/headers.cpp cpp_tests/switches/switches.cpp cpp_tests/consumer/main.cpp -- -std=c++20 -Iinclude 2> /dev/null # which only counts
 
 format: ## rewrite the sources as clang-format and ruff want them
 	@$(PYTHON) scripts/setup.py --dev
@@ -70,6 +72,9 @@ amalgamate: ## make the one-file header build/burtorch.h
 
 pictures: package ## draw the graphs of the README into docs/
 	@$(BIN)/python scripts/pictures.py
+
+table: ## bring what repeats the table of operations up to date: Python's types, docs/operations.md
+	@$(PYTHON) scripts/make_table.py
 
 loc: ## count the lines of the engine
 	@$(PYTHON) scripts/loc.py

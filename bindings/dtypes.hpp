@@ -7,7 +7,8 @@
 #include <concepts>
 #include <cstdint>
 
-// X(name in Python, C++ type). Adding a line here is all it takes to offer another one.
+// X(name in Python, C++ type). Another one takes a line here, its look in Python in scalars.hpp, and,
+// if a node holds several numbers, numbersIn below. Views and recordings have dtypes of their own.
 #define BURTORCH_DTYPES(X)                                                                         \
   X(float64, double)                                                                               \
   BURTORCH_OTHER_DTYPES(X)

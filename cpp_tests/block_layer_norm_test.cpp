@@ -52,5 +52,5 @@ TEST_CASE("layerNorm: shapes that do not fit are named") {
   Tape<double> tape;
   const View<double> x(tape, 3, 4), scale(tape, 1, 4), shift(tape, 1, 3);
   CHECK(errorOf([&] { layerNorm(x, scale, shift); }).what() ==
-        std::string("layerNorm: 4 scales and 3 shifts for rows of 3×4"));
+        std::string("layerNorm: 4 weights and 3 biases for rows of 3×4"));
 }

@@ -150,6 +150,9 @@ TEST_CASE("the factor of mulByConstant is differentiated on no road") {
   const Point x{3, 5}, v{1, 1};
   CHECK(bt::jvp(f, x, v).slope == 5);
   CHECK(bt::hvp(f, x, v).gradient == Point{5, 0});
+  const auto [value, product] = bt::hvp(f, x, v); // a pair, as in Python
+  CHECK(value == bt::hvp(f, x, v).value);
+  CHECK(product == bt::hvp(f, x, v).product);
   CHECK(bt::hessian(f, x) == Point{0, 0, 0, 0});
   CHECK(mulByConstant(D(3.0, 1.0), D(5.0, 1.0)).tangent == 5);
 }

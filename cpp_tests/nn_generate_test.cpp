@@ -64,7 +64,7 @@ TEST_CASE_TEMPLATE("a CharMLP writes", T, float, double) {
 }
 
 TEST_CASE_TEMPLATE("a GPT writes", T, float, double) {
-  check(nn::GPT<T>({.vocab = 6, .context = 4, .size = 6, .layers = 1, .heads = 2, .seed = 1}));
+  check(nn::GPT<T>({.vocab = 6, .context = 4, .dModel = 6, .layers = 1, .heads = 2, .seed = 1}));
 }
 
 TEST_CASE("a CharMLP does not look behind the end of a word") {

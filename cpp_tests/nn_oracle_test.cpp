@@ -28,7 +28,7 @@ template <class T> struct Case {
   nn::Oracle<GPT> gpt;
   nn::Oracle<MLP> mlp;
   Case()
-      : gpt(typename GPT::Config{.vocab = 7, .context = 4, .size = 6, .layers = 2, .heads = 2}),
+      : gpt(typename GPT::Config{.vocab = 7, .context = 4, .dModel = 6, .layers = 2, .heads = 2}),
         mlp(typename MLP::Config{.hidden = 5, .vocab = 7, .embed = 3, .context = 4}) {}
 };
 
@@ -104,7 +104,7 @@ TEST_CASE_TEMPLATE("the micro-batch is chosen by sizes", T, float, double) {
     check(c.mlp, samples);
   }
   CHECK(c.mlp.microBatchFor(1000) == 256); // small samples
-  nn::Oracle<nn::GPT<T>> large({.vocab = 65, .context = 64, .size = 64, .layers = 4, .heads = 4});
+  nn::Oracle<nn::GPT<T>> large({.vocab = 65, .context = 64, .dModel = 64, .layers = 4, .heads = 4});
   CHECK(large.microBatchFor(64) < 4); // a sample takes more than a megabyte
   large.reserve(2);
   CHECK(large.microBatchFor(64) <= 2);
@@ -190,14 +190,14 @@ TEST_CASE("a model of no inputs, outputs or layers is refused") {
   CHECK(refused([] { nn::Oracle<MLP>({.context = 0}); }) == "context must be at least 1: 0");
   CHECK(refused([] { GPT({.vocab = 0}); }) == "vocab must be at least 1: 0");
   CHECK(refused([] { nn::Oracle<GPT>({.context = 0}); }) == "context must be at least 1: 0");
-  CHECK(refused([] { GPT({.size = 0}); }) == "size must be at least 1: 0");
+  CHECK(refused([] { GPT({.dModel = 0}); }) == "dModel must be at least 1: 0");
   CHECK(refused([] { GPT({.layers = 0}); }) == "layers must be at least 1: 0");
   CHECK(refused([] { GPT({.heads = 0}); }) == "heads must be at least 1: 0");
 }
 
 TEST_CASE("a GPT may see one character at a time") {
   nn::Oracle<nn::GPT<double>> oracle(
-      {.vocab = 7, .context = 1, .size = 6, .layers = 1, .heads = 2});
+      {.vocab = 7, .context = 1, .dModel = 6, .layers = 1, .heads = 2});
   const Batch batch(oracle.model(), 5);
   CHECK(oracle.lossAndGradient(batch.x, batch.y, {2, 2, false, {}}) ==
         doctest::Approx(oracle.loss(batch.x, batch.y)).epsilon(1e-13));

@@ -86,6 +86,6 @@ TEST_CASE("sizes: blocks and models") {
   isTooLarge([&] { MLP({.embed = quarter}); });
   isTooLarge([&] { MLP({.embed = std::size_t{1} << 31, .context = std::size_t{1} << 33}); });
   using GPT = nn::GPT<float>;
-  isTooLarge([&] { GPT({.size = quarter}); });
+  isTooLarge([&] { GPT({.dModel = quarter}); });
   isTooLarge([&] { GPT({.context = quarter}); });
 }

@@ -37,6 +37,13 @@ Run = Callable[..., str]
 Build = Callable[..., Path]
 
 
+def operations(of: str) -> list[str]:
+    """Return the names in Python of the table's operations that take "x", "x, y" or "x₁, …, xₙ"."""
+    page = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+    return [row[1].strip("`") for row in rows if row[2] == of]
+
+
 def tail(log: str, length: int = 30) -> str:
     """Return the end of a log, and what follows the first error if that is further up."""
     lines = log.strip().splitlines()

@@ -22,6 +22,7 @@ import burtorch as bt
 import numpy as np
 import pytest
 from burtorch import _native, compiled
+from conftest import operations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,19 +30,7 @@ BACKENDS = ["replay"] + (["native"] if _native.compiler() else [])
 every_backend = pytest.mark.parametrize("backend", BACKENDS)
 needs_compiler = pytest.mark.skipif(not _native.compiler(), reason="there is no C compiler")
 
-# Every operation of the table that takes one Value is a method and a function.
-UNARY = [
-    name
-    for name in dir(bt.Value)
-    if not name.startswith("_")
-    and callable(getattr(bt, name, None))
-    and not name.endswith("_inplace")
-    and name not in {"backward", "grad", "hypot"}
-]
-BINARY = ["add", "sub", "mul", "mul_by_constant", "div", "mean", "add_squares", "mean_squares"]
-BINARY += ["negative_mean", "pow", "min", "max", "atan2", "hypot"]
-REDUCTIONS = [name for name in dir(bt) if name.startswith("reduce_") and "_and_" not in name]
-REDUCTIONS += ["variance", "variance_biased"]
+UNARY, BINARY, REDUCTIONS = operations("x"), operations("x, y"), operations("x₁, …, xₙ")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -60,12 +49,6 @@ def rosenbrock(x: Any) -> Any:
 def tiny(x: Any) -> Any:
     a, b = x
     return bt.sqr((a + b) - (a * b + bt.pow3(b))) / 2.0
-
-
-def test_the_lists_of_operations_are_complete() -> None:
-    assert len(UNARY) == 27
-    assert {"tanh", "gelu", "inv_sqrt"} <= set(UNARY)
-    assert len(REDUCTIONS) == 11
 
 
 def every_operation(x: Any) -> list[Any]:
@@ -1335,3 +1318,15 @@ def test_a_process_does_not_wait_for_the_background(tmp_path: Path) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("the compiler goes on")
+
+
+def test_equal_expressions_are_shared_on_request() -> None:
+    def f(x: Any) -> Any:
+        return bt.exp(x[0] * x[1]) + 2 * bt.exp(x[0] * x[1])
+
+    x = [0.3, 0.7]
+    plain = bt.compile(f, backend="replay")
+    shared = bt.compile(f, backend="replay", share=True)
+    assert plain(x) == shared(x)
+    np.testing.assert_allclose(plain.value_and_grad(x)[1], shared.value_and_grad(x)[1], rtol=1e-14)
+    assert (plain.dot().count(">exp<"), shared.dot().count(">exp<")) == (2, 1)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import burtorch as bt
+import make_table
 import pytest
 from conftest import ROOT, Run
 
@@ -83,3 +84,16 @@ def test_an_import_waits_only_for_what_every_program_needs(run: Run) -> None:
     code = "import numpy, sys; before = set(sys.modules); import burtorch; "
     code += "print(*(set(sys.modules) - before))"
     assert heavy & set(run([sys.executable, "-c", code]).split()) == set()
+
+
+def test_what_repeats_the_table_of_operations_is_up_to_date() -> None:
+    operations = make_table.table()
+    for file in make_table.FILES:
+        text = file.read_text(encoding="utf-8")
+        assert text == make_table.updated(text, operations), "run python3 scripts/make_table.py"
+        more = make_table.Operation("unary", "cubeRoot", "CubeRoot", "cbrt", "∛x")
+        after = make_table.updated(text, [*operations, more])
+        assert after.count("cube_root") == (1 if file.suffix == ".md" else 6), file
+    for operation in operations:
+        help_text = getattr(bt, operation.name).__doc__
+        assert help_text.startswith(f"{operation.meaning}; of "), operation.name

@@ -206,7 +206,7 @@ def test_data_and_grad_are_copies_that_can_be_assigned() -> None:
         (lambda v, m: bt.cross_entropy(m, [0.5, 1]), TypeError, "expected integers, not float64"),
         (lambda v, m: bt.cross_entropy(m, 1), ValueError, r"logits of shape \(2, 3\) need targets of shape \(2,\), not \(\)"),
         (lambda v, m: bt.cross_entropy(m, [0, 1], "max"), ValueError, "'mean', 'sum' or 'none', not 'max'"),
-        (lambda v, m: bt.layer_norm(m, v, v[:2]), ValueError, "3 scales and 2 shifts for rows of 2×3"),
+        (lambda v, m: bt.layer_norm(m, v, v[:2]), ValueError, "3 weights and 2 biases for rows of 2×3"),
         (lambda v, m: bt.gather(m, [2]), ValueError, "index 2 at position 0"),
         (lambda v, m: bt.gather(m, [[[0]]]), ValueError, r"at most two dimensions, not the shape \(1, 1, 1\)"),
         (lambda v, m: bt.attention(m, 2), ValueError, "3 columns are not keys, queries and values of 2 heads"),

@@ -105,10 +105,11 @@ public:
     check();
     return tape_->grads().subspan(index_, size());
   }
-  std::span<const T> gradCopy() const { // to read: unlike grads(), the next sweep need not clear
+  std::span<const T> constGrads() const { // unlike after grads(), the next sweep need not clear
     check();
     return {tape_->grads_ + index_, size()};
   }
+  std::span<const T> gradCopy() const { return constGrads(); } // its old name, though no copy
 
   Element operator[](std::size_t i) const {
     demand(i < size(), "element", i);

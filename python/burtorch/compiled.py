@@ -220,7 +220,9 @@ def _use_native(function: Any, timeout: float | None) -> None:
 class Compiled:
     """A function recorded once and run on new numbers; see compile."""
 
-    def __init__(self, f: Callable[..., Any], backend: str, dynamic: bool) -> None:
+    def __init__(
+        self, f: Callable[..., Any], backend: str, dynamic: bool = False, share: bool = False
+    ) -> None:
         if backend not in {"auto", "replay", "native"}:
             raise ValueError(f"backend is 'auto', 'replay' or 'native', not {backend!r}")
         if dynamic and backend == "native":
@@ -231,6 +233,7 @@ class Compiled:
         self.__wrapped__ = f
         self.backend = backend
         self.dynamic = dynamic
+        self.share = share
         self._signature: inspect.Signature | None = None
         with contextlib.suppress(TypeError, ValueError):  # of which there is none
             self._signature = inspect.signature(f)
@@ -252,7 +255,8 @@ class Compiled:
         """Return the method of an instance, compiled for it alone."""
         if instance is None or not hasattr(self.__wrapped__, "__get__"):
             return self
-        bound = Compiled(self.__wrapped__.__get__(instance, owner), self.backend, self.dynamic)
+        method = self.__wrapped__.__get__(instance, owner)
+        bound = Compiled(method, self.backend, self.dynamic, self.share)
         if self._attribute is not None and hasattr(instance, "__dict__"):
             vars(instance)[self._attribute] = bound  # found before this one from now on
         return bound
@@ -312,7 +316,7 @@ class Compiled:
                     "this compiled function is called inside of another transform and uses Values of "
                     "that one's function, which it would freeze; compile the outer function instead"
                 )
-            function = _compile.Function(tracing, roots)
+            function = _compile.Function(tracing, roots, self.share)
         return self._keep(recordings, _Recorded(function, output))
 
     def _keep(self, recordings: _Recordings, recorded: _Recorded) -> _Recorded:
@@ -606,7 +610,9 @@ def _warn_once(reason: str) -> None:
         )
 
 
-def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False) -> Compiled:
+def compile(
+    f: Callable[..., Any], backend: str = "auto", dynamic: bool = False, *, share: bool = False
+) -> Compiled:
     """Record a function once and run it on new numbers at the engine's speed.
 
     f takes Values where the compiled function takes numbers, and arrays of Values where it takes
@@ -623,13 +629,16 @@ def compile(f: Callable[..., Any], backend: str = "auto", dynamic: bool = False)
     records waits for the compiler; if it fails, a warning says so once. Larger functions are replayed
     while they are compiled in the background; wait() waits for that.
 
+    With share=True a replay computes equal expressions once. Values stay as they are; gradients are sums in
+    another order, so their last digits may differ.
+
     >>> c = compile(lambda x: x[0] * x[1], backend="replay")
     >>> c([3.0, 4.0])
     12.0
     >>> c.value_and_grad([3.0, 4.0])
     (12.0, array([4., 3.]))
     """
-    return Compiled(f, backend, dynamic)
+    return Compiled(f, backend, dynamic, share)
 
 
 def load_compiled(path: str | PathLike[str] | BinaryIO | bytes, backend: str = "auto") -> Compiled:
@@ -650,7 +659,7 @@ def load_compiled(path: str | PathLike[str] | BinaryIO | bytes, backend: str = "
     def stored(x: Any) -> Any:
         raise TypeError(f"this function was stored: it takes one vector of {n} numbers")
 
-    compiled = Compiled(stored, backend, dynamic=False)
+    compiled = Compiled(stored, backend)
     output = "number" if function.outputs == 1 else ("array", (function.outputs,))
     vector = compiled._recordings_for((("array", (n,)),))
     compiled._last = compiled._keep(vector, _Recorded(function, output))

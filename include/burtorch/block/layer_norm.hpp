@@ -15,8 +15,8 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace block {
 
-// Views: x, scale, shift. Keeps eps, then the mean and the inverse deviation of each row.
-// Parameters: what becomes of the gradients of scale and shift.
+// Views: x, weight, bias. Keeps eps, then the mean and the inverse deviation of each row.
+// Parameters: what becomes of the gradients of weight and bias.
 struct LayerNorm {
   static constexpr const char* name = "layerNorm";
   static constexpr const char* symbol = "layer norm";
@@ -60,17 +60,17 @@ struct LayerNorm {
 
 } // namespace block
 
-// (x − mean) / √(variance + eps) · scale + shift for each row, with the biased variance.
+// (x − mean) / √(variance + eps) · weight + bias for each row, with the biased variance.
 template <AnyView V>
-V layerNorm(const V& x, const V& scale, const V& shift,
+V layerNorm(const V& x, const V& weight, const V& bias,
             std::type_identity_t<typename V::Scalar> eps = typename V::Scalar(1e-5),
             ParameterGradients gradients = ParameterGradients::accumulate) {
-  if (scale.size() != x.cols() || shift.size() != x.cols())
-    detail::fail(ErrorKind::badArgument, "layerNorm: " + std::to_string(scale.size()) +
-                                             " scales and " + std::to_string(shift.size()) +
-                                             " shifts for rows of " +
+  if (weight.size() != x.cols() || bias.size() != x.cols())
+    detail::fail(ErrorKind::badArgument, "layerNorm: " + std::to_string(weight.size()) +
+                                             " weights and " + std::to_string(bias.size()) +
+                                             " biases for rows of " +
                                              detail::shapeText(x.rows(), x.cols()));
-  const std::array all{x, scale, shift};
+  const std::array all{x, weight, bias};
   const std::array parameters{static_cast<std::size_t>(gradients)};
   return applyBlock<block::LayerNorm>(x.rows(), x.cols(), 1 + 2 * x.rows(), std::span<const V>(all),
                                       std::span<const std::size_t>(parameters), std::span(&eps, 1));

@@ -1,8 +1,8 @@
 // burtorch/kernel/layer_norm.hpp — rows brought to mean 0 and variance 1, then scaled and shifted
 // SPDX-License-Identifier: MIT
 //
-// y = (x − mean)·inverseStd·gamma + beta with inverseStd = 1/√(variance + eps); mean and (biased)
-// variance are those of the row of x, gamma and beta have a number for each column.
+// y = (x − mean)·inverseStd·weight + bias with inverseStd = 1/√(variance + eps); mean and (biased)
+// variance are those of the row of x, weight and bias have a number for each column.
 #pragma once
 
 #include <burtorch/kernel/lanes.hpp>
@@ -30,8 +30,8 @@ template <class T> BURTORCH_INLINE T inverseStdOf(const T& variance, const T& ep
 // Keeps the mean and the inverse of the standard deviation of each row for the way back. y may be x.
 template <class T>
 BURTORCH_NOINLINE void
-layerNormForward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
-                 const std::type_identity_t<T>* beta, std::type_identity_t<T> eps, Matrix<T> y,
+layerNormForward(ConstMatrix<T> x, const std::type_identity_t<T>* weight,
+                 const std::type_identity_t<T>* bias, std::type_identity_t<T> eps, Matrix<T> y,
                  std::type_identity_t<T>* mean, std::type_identity_t<T>* inverseStd) {
   const std::size_t n = x.cols;
   const T share = T(1) / T(static_cast<double>(n));
@@ -49,20 +49,20 @@ layerNormForward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
     inverseStd[i] = detail::inverseStdOf<T>(variance, eps);
     const Pack<T> s = fill(inverseStd[i]);
     eachPack<T>(n, [&](std::size_t j, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
-      write(to + j, multiplyAdd<T>((read(from + j) - m) * s, read(gamma + j), read(beta + j)));
+      write(to + j, multiplyAdd<T>((read(from + j) - m) * s, read(weight + j), read(bias + j)));
     });
   }
 }
 
-// With h = (x − mean)·inverseStd and g = dy·gamma:
-// dx += inverseStd·(g − average of g − h·average of g·h), dgamma (+)= Σ dy·h, dbeta (+)= Σ dy. Of
-// dx, dgamma and dbeta any may be null: not wanted.
+// With h = (x − mean)·inverseStd and g = dy·weight:
+// dx += inverseStd·(g − average of g − h·average of g·h), dweight (+)= Σ dy·h, dbias (+)= Σ dy. Of
+// dx, dweight and dbias any may be null: not wanted.
 template <class T>
 BURTORCH_NOINLINE void
-layerNormBackward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
+layerNormBackward(ConstMatrix<T> x, const std::type_identity_t<T>* weight,
                   const std::type_identity_t<T>* mean, const std::type_identity_t<T>* inverseStd,
-                  ConstMatrix<T> dy, Matrix<T> dx, std::type_identity_t<T>* dgamma,
-                  std::type_identity_t<T>* dbeta, Store parameters) {
+                  ConstMatrix<T> dy, Matrix<T> dx, std::type_identity_t<T>* dweight,
+                  std::type_identity_t<T>* dbias, Store parameters) {
   const std::size_t n = x.cols;
   const T share = T(1) / T(static_cast<double>(n));
   for (std::size_t i = 0; i < x.rows && dx.first; ++i) {
@@ -72,7 +72,7 @@ layerNormBackward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
     const auto normal = [&](std::size_t j, const auto& read)
                             BURTORCH_INLINE_LAMBDA { return (read(from + j) - m) * s; };
     const auto inner = [&](std::size_t j, const auto& read)
-                           BURTORCH_INLINE_LAMBDA { return read(g + j) * read(gamma + j); };
+                           BURTORCH_INLINE_LAMBDA { return read(g + j) * read(weight + j); };
     const Pack<T> offset =
         fill(share * sumOfEach<T>(n, [&](std::size_t j, const auto& read, const auto&)
                                          BURTORCH_INLINE_LAMBDA { return inner(j, read); }));
@@ -85,26 +85,26 @@ layerNormBackward(ConstMatrix<T> x, const std::type_identity_t<T>* gamma,
       write(to + j, multiplyAdd<T>(s, rest, read(to + j)));
     });
   }
-  const auto sums = [&](auto wantsScale, auto wantsShift) BURTORCH_INLINE_LAMBDA {
+  const auto sums = [&](auto wantsWeight, auto wantsBias) BURTORCH_INLINE_LAMBDA {
     eachPack<T>(n, [&](std::size_t j, const auto& read, const auto& write) BURTORCH_INLINE_LAMBDA {
       const bool adds = parameters == Store::add;
-      Pack<T> scale = wantsScale && adds ? read(dgamma + j) : fill(T(0));
-      Pack<T> shift = wantsShift && adds ? read(dbeta + j) : fill(T(0));
+      Pack<T> weights = wantsWeight && adds ? read(dweight + j) : fill(T(0));
+      Pack<T> biases = wantsBias && adds ? read(dbias + j) : fill(T(0));
       for (std::size_t i = 0; i < x.rows; ++i) {
         const Pack<T> g = read(dy.row(i) + j);
         const Pack<T> h = (read(x.row(i) + j) - fill(mean[i])) * fill(inverseStd[i]);
-        if constexpr (wantsScale) scale = multiplyAdd<T>(g, h, scale);
-        shift = shift + g;
+        if constexpr (wantsWeight) weights = multiplyAdd<T>(g, h, weights);
+        biases = biases + g;
       }
-      if constexpr (wantsScale) write(dgamma + j, scale);
-      if constexpr (wantsShift) write(dbeta + j, shift);
+      if constexpr (wantsWeight) write(dweight + j, weights);
+      if constexpr (wantsBias) write(dbias + j, biases);
     });
   };
   constexpr std::true_type yes;
   constexpr std::false_type no;
-  if (dgamma && dbeta && areApart<T>({dgamma, 1, n, n}, {dbeta, 1, n, n})) return sums(yes, yes);
-  if (dgamma) sums(yes, no);
-  if (dbeta) sums(no, yes);
+  if (dweight && dbias && areApart<T>({dweight, 1, n, n}, {dbias, 1, n, n})) return sums(yes, yes);
+  if (dweight) sums(yes, no);
+  if (dbias) sums(no, yes);
 }
 
 } // namespace kernel

@@ -126,9 +126,9 @@ template <std::size_t size> struct LayerNorm : detail::OfArrays<LayerNorm<size>>
 
   template <class X>
   static constexpr std::array<X, size> apply(std::span<const X, parameters> p,
-                                             const std::array<X, size>& x, double epsilon = 1e-5) {
+                                             const std::array<X, size>& x, double eps = 1e-5) {
     return block::LayerNorm::ofRow(x, p.template first<size>(), p.template last<size>(),
-                                   block::number<X>(epsilon));
+                                   block::number<X>(eps));
   }
 };
 

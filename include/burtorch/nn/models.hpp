@@ -104,7 +104,7 @@ public:
   using Scalar = T;
   using V = View<T, O...>;
   struct Config {
-    std::size_t vocab = 65, context = 8, size = 24, layers = 6, heads = 6;
+    std::size_t vocab = 65, context = 8, dModel = 24, layers = 6, heads = 6;
     Seed seed = 0;
   };
 
@@ -113,14 +113,14 @@ public:
   explicit GPT(const Config& config)
       : config_(detail::demandPositive(config, {{"vocab", config.vocab},
                                                 {"context", config.context},
-                                                {"size", config.size},
+                                                {"dModel", config.dModel},
                                                 {"layers", config.layers},
                                                 {"heads", config.heads}})),
-        random_(seeded(config.seed)), tokens_(tape_, config.vocab, config.size, random_),
-        positions_(tape_, config.context, config.size, random_) {
+        random_(seeded(config.seed)), tokens_(tape_, config.vocab, config.dModel, random_),
+        positions_(tape_, config.context, config.dModel, random_) {
     for (std::size_t i = 0; i < config.layers; ++i)
-      blocks_.emplace_back(tape_, config.size, config.heads, random_);
-    output_ = Linear<V>(tape_, config.size, config.vocab, random_);
+      blocks_.emplace_back(tape_, config.dModel, config.heads, random_);
+    output_ = Linear<V>(tape_, config.dModel, config.vocab, random_);
     parameters_ = tape_.size();
   }
 

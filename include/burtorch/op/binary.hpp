@@ -10,6 +10,7 @@ namespace op {
 
 struct BinaryAdd : Binary {
   static constexpr const char* symbol = "+";
+  static constexpr const char* meaning = "x + y";
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x + y; }
   template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
@@ -22,6 +23,7 @@ struct BinaryAdd : Binary {
 
 struct BinarySub : Binary {
   static constexpr const char* symbol = "-";
+  static constexpr const char* meaning = "x − y";
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x - y; }
   template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
@@ -34,6 +36,7 @@ struct BinarySub : Binary {
 
 struct BinaryMult : Binary {
   static constexpr const char* symbol = "*";
+  static constexpr const char* meaning = "x y";
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * y; }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
@@ -46,6 +49,7 @@ struct BinaryMult : Binary {
 
 struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it a number or a node
   static constexpr const char* symbol = "*const";
+  static constexpr const char* meaning = "x y, not differentiated by y";
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * passive(y); }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
@@ -58,6 +62,7 @@ struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it
 
 struct BinaryDiv : Binary {
   static constexpr const char* symbol = "/";
+  static constexpr const char* meaning = "x/y";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x / y; }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
@@ -70,6 +75,7 @@ struct BinaryDiv : Binary {
 
 struct BinaryMean : Binary { // halves first: the sum of two huge numbers would overflow
   static constexpr const char* symbol = "mean";
+  static constexpr const char* meaning = "(x + y)/2";
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x + T(0.5) * y;
@@ -84,6 +90,7 @@ struct BinaryMean : Binary { // halves first: the sum of two huge numbers would 
 
 struct BinaryAddSquares : Binary {
   static constexpr const char* symbol = "x^2+y^2";
+  static constexpr const char* meaning = "x² + y²";
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * x + y * y; }
   template <class T> static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
@@ -96,6 +103,7 @@ struct BinaryAddSquares : Binary {
 
 struct BinaryMeanSquares : Binary {
   static constexpr const char* symbol = "(x^2+y^2)/2";
+  static constexpr const char* meaning = "(x² + y²)/2";
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x * x + T(0.5) * y * y;
@@ -110,6 +118,7 @@ struct BinaryMeanSquares : Binary {
 
 struct BinaryNegativeMean : Binary {
   static constexpr const char* symbol = "-mean";
+  static constexpr const char* meaning = "−(x + y)/2";
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(-0.5) * x - T(0.5) * y;
@@ -124,6 +133,7 @@ struct BinaryNegativeMean : Binary {
 
 struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the derivative is 0
   static constexpr const char* symbol = "pow";
+  static constexpr const char* meaning = "x to the power of y";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return pow(x, y); }
   template <class T> static constexpr T pullbackX(const T& x, const T& y, const T&, const T& g) {
@@ -161,16 +171,22 @@ template <bool largest> struct BinaryExtremum : Binary {
 
 struct BinaryMin : BinaryExtremum<false> {
   static constexpr const char* symbol = "min";
+  static constexpr const char* meaning =
+      "the smaller of x and y, where a tie gives each half the gradient";
 };
 
 struct BinaryMax : BinaryExtremum<true> {
   static constexpr const char* symbol = "max";
+  static constexpr const char* meaning =
+      "the larger of x and y, where a tie gives each half the gradient";
 };
 
 // The angle of the point (y, x), in the argument order of std::atan2. The derivative at the origin is 0,
 // as that of hypot.
 struct BinaryAtan2 : Binary {
   static constexpr const char* symbol = "atan2";
+  static constexpr const char* meaning =
+      "the angle of the point whose ordinate is x and whose abscissa is y";
   template <class T> static constexpr T forward(const T& y, const T& x) { return atan2(y, x); }
   template <class T> static constexpr T pullbackX(const T& y, const T& x, const T&, const T& g) {
     const T r = hypot(x, y); // dividing twice by r neither overflows nor underflows where r² would
@@ -184,6 +200,7 @@ struct BinaryAtan2 : Binary {
 
 struct BinaryHypot : Binary { // the derivative at the origin is 0
   static constexpr const char* symbol = "hypot";
+  static constexpr const char* meaning = "√(x² + y²), whose derivative at the origin is 0";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return hypot(x, y); }
   template <class T> static constexpr T pullbackX(const T& x, const T&, const T& z, const T& g) {
@@ -197,6 +214,7 @@ struct BinaryHypot : Binary { // the derivative at the origin is 0
 struct Clamp
     : Clipped { // the derivative is 1 inside and on the bounds, 0 outside; NaN passes through
   static constexpr const char* symbol = "clamp";
+  static constexpr const char* meaning = "x, but lo if it is smaller and hi if it is larger";
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& lo, const T& hi) {
     return select(x < lo, lo, select(hi < x, hi, x));

@@ -13,8 +13,9 @@
 //                                      gains g
 //   Block      many results at once: block.hpp
 //
-// In a Reduction and a Product x and y are sequences with size() and operator[]. `symbol` is what a picture
-// shows. An operation whose pullback reads z says so with usesOutput: where it does not, a root
+// In a Reduction and a Product x and y are sequences with size() and operator[]. `symbol` is what a
+// picture shows, `meaning` what the documentation says: a formula or words that go on "of x". An
+// operation whose pullback reads z says so with usesOutput: where it does not, a root
 // need not be evaluated. Operands of a Binary that are plain numbers take no node and no
 // derivative; the tape derives those forms from the same struct.
 #pragma once
@@ -45,13 +46,15 @@ struct Product : Kind {
 };
 struct Block : Kind { // many results at once; what it computes is in its description (block.hpp)
   static constexpr const char* symbol = "block";
+  static constexpr const char* meaning = "many numbers at once";
 };
 
 // Inside an operation the standard functions are called unqualified: these for built-in scalars,
 // and by argument-dependent lookup those that a scalar type brings along.
-using std::acos, std::asin, std::atan, std::atan2, std::cos, std::cosh, std::erf, std::erfc,
-    std::exp, std::expm1, std::fabs, std::hypot, std::log, std::log1p, std::pow, std::sin,
-    std::sinh, std::sqrt, std::tan, std::tanh;
+#define BURTORCH_USING(function) using std::function;
+BURTORCH_STANDARD_FUNCTIONS(BURTORCH_USING)
+BURTORCH_STANDARD_FUNCTIONS_OF_TWO(BURTORCH_USING)
+#undef BURTORCH_USING
 
 // a·b where a zero b wins over an infinite a: the tails of x·Φ(x) and the like, where b vanishes
 // faster.

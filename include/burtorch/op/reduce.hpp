@@ -126,6 +126,7 @@ constexpr T meanFromSum(const T& total, std::size_t n, const Term& term) {
 
 struct AddVarying : Reduction {
   static constexpr const char* symbol = "sum";
+  static constexpr const char* meaning = "Σxᵢ";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return sumOf(x); }
   template <class X, class T, class Give>
@@ -136,6 +137,7 @@ struct AddVarying : Reduction {
 
 struct SubVarying : Reduction { // the first minus all others
   static constexpr const char* symbol = "sub";
+  static constexpr const char* meaning = "x₁ − Σxᵢ over the others";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     using T = ElementOf<X>;
@@ -155,6 +157,7 @@ struct SubVarying : Reduction { // the first minus all others
 // multiplications, no division.
 struct MulVarying : Reduction {
   static constexpr const char* symbol = "prod";
+  static constexpr const char* meaning = "Πxᵢ";
   template <class X>
   static constexpr auto product(const X& x, std::size_t first, std::size_t last) {
     auto p = ElementOf<X>(1);
@@ -187,6 +190,7 @@ struct MulVarying : Reduction {
 
 struct MeanVarying : Reduction {
   static constexpr const char* symbol = "mean";
+  static constexpr const char* meaning = "Σxᵢ/n";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     return meanFromSum(sumOf(x), x.size(), [&](std::size_t i) { return x[i]; });
@@ -199,6 +203,7 @@ struct MeanVarying : Reduction {
 
 struct SumOfSquaresVarying : Reduction {
   static constexpr const char* symbol = "sum x^2";
+  static constexpr const char* meaning = "Σxᵢ²";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return sumOfSquares(x); }
   template <class X, class T, class Give>
@@ -210,6 +215,7 @@ struct SumOfSquaresVarying : Reduction {
 
 struct MeanSquaresVarying : Reduction {
   static constexpr const char* symbol = "mean x^2";
+  static constexpr const char* meaning = "Σxᵢ²/n";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     return meanFromSum(sumOfSquares(x), x.size(), [&](std::size_t i) { return x[i] * x[i]; });
@@ -222,6 +228,7 @@ struct MeanSquaresVarying : Reduction {
 
 struct NegativeMeanVarying : Reduction {
   static constexpr const char* symbol = "-mean";
+  static constexpr const char* meaning = "−Σxᵢ/n";
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return -MeanVarying::forward(x); }
   template <class X, class T, class Give>
@@ -253,10 +260,12 @@ template <std::size_t LostDegrees> struct Variance : Reduction {
 
 struct VarianceBiasedVarying : Variance<0> { // divided by n
   static constexpr const char* symbol = "var/n";
+  static constexpr const char* meaning = "Σ(xᵢ − mean)²/n";
 };
 
 struct VarianceVarying : Variance<1> { // divided by n − 1: NaN for a single operand
   static constexpr const char* symbol = "var";
+  static constexpr const char* meaning = "Σ(xᵢ − mean)²/(n − 1)";
 };
 
 // The gradient of an extremum goes to the first operand that attains it.
@@ -285,14 +294,17 @@ template <bool Largest> struct Extremum : Reduction {
 
 struct MaxVarying : Extremum<true> {
   static constexpr const char* symbol = "max";
+  static constexpr const char* meaning = "the largest xᵢ, whose first place takes the gradient";
 };
 
 struct MinVarying : Extremum<false> {
   static constexpr const char* symbol = "min";
+  static constexpr const char* meaning = "the smallest xᵢ, whose first place takes the gradient";
 };
 
 struct InnerProductNoBias : Product {
   static constexpr const char* symbol = "<x,y>";
+  static constexpr const char* meaning = "Σxᵢyᵢ";
   static constexpr bool keepsZero = true;
   template <class X, class Y> static constexpr auto forward(const X& x, const Y& y) {
     return sum<ElementOf<X>, inEights<X, Y>>(x.size(), [&](auto i) { return x[i] * y[i]; });
@@ -308,6 +320,7 @@ struct InnerProductNoBias : Product {
 
 struct InnerProductWithBias : InnerProductNoBias {
   static constexpr const char* symbol = "<x,y>+b";
+  static constexpr const char* meaning = "Σxᵢyᵢ + bias";
   static constexpr bool hasBias = true;
 };
 

@@ -1,8 +1,9 @@
-// burtorch/op/table.hpp — THE table: every operation, its struct and its function's name
+// burtorch/op/table.hpp — THE table: every operation: its struct, its functions' name, its meaning
 // SPDX-License-Identifier: MIT
 //
-// From the list below come the enumerators, the dispatch of the sweep, the functions on Values, and
-// the tests' enumeration. Adding an operation is adding one struct and its line here.
+// From the lists below come the enumerators, dispatch, the functions on Values and the tests'
+// enumeration; from the structs' `meaning` Python's help, and with scripts/make_table.py the types
+// of its functions and docs/operations.md. CONTRIBUTING.md says how to add an operation.
 #pragma once
 
 #include <burtorch/base/error.hpp>
@@ -141,7 +142,9 @@ template <class K, class O> inline constexpr bool is = std::is_base_of_v<K, O>;
 
 namespace detail {
 
-// Calls visitor(op::Instance<Operation, form>{}) for the record's code: the one switch over operations. (The code as an unsigned, which is how records hold it and a jump table wants it.)
+// Calls visitor(op::Instance<Operation, form>{}) for the record's code: the switch
+// that walks and sweeps share. (The code as an unsigned, which is how records hold it and a jump
+// table wants it.)
 template <class Visitor> BURTORCH_INLINE decltype(auto) dispatch(unsigned code, Visitor&& visitor) {
   switch (code) {
 #define BURTORCH_CASE(Name, formName)                                                              \
@@ -168,24 +171,25 @@ template <class Visitor> BURTORCH_INLINE decltype(auto) dispatch(unsigned code, 
 
 } // namespace detail
 
-// The name of an operation's C++ function, and the symbol a picture shows for it.
+// The name of an operation's C++ function, the symbol a picture shows for it, and what it computes.
 struct OpNames {
   const char* function;
   const char* symbol;
+  const char* meaning = "";
 };
 
 constexpr OpNames namesOf(Op operation) {
   switch (operation) {
 #define BURTORCH_NAMES(Name, function)                                                             \
   case Op::e##Name:                                                                                \
-    return {#function, op::Name::symbol};
+    return {#function, op::Name::symbol, op::Name::meaning};
     BURTORCH_OPERATIONS(BURTORCH_NAMES)
     BURTORCH_NAMES(Block, block)
 #undef BURTORCH_NAMES
   case Op::eLeaf:
     break;
   }
-  return {"leaf", "leaf"};
+  return {"leaf", "leaf", "a number that no operation made"};
 }
 
 BURTORCH_END_NAMESPACE

@@ -10,6 +10,7 @@ namespace op {
 
 struct Relu : Unary { // the derivative at 0 is 0; NaN passes through
   static constexpr const char* symbol = "relu";
+  static constexpr const char* meaning = "max(0, x), whose derivative at 0 is 0";
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x) { return select(x <= T(0), T(0), x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -19,6 +20,7 @@ struct Relu : Unary { // the derivative at 0 is 0; NaN passes through
 
 struct Tanh : Unary {
   static constexpr const char* symbol = "tanh";
+  static constexpr const char* meaning = "tanh x";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return tanh(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -28,6 +30,7 @@ struct Tanh : Unary {
 
 struct Exp : Unary {
   static constexpr const char* symbol = "exp";
+  static constexpr const char* meaning = "eˣ";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return exp(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) { return g * z; }
@@ -35,6 +38,7 @@ struct Exp : Unary {
 
 struct NegLog : Unary {
   static constexpr const char* symbol = "-log";
+  static constexpr const char* meaning = "−ln x";
   template <class T> static constexpr T forward(const T& x) { return -log(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g / x;
@@ -43,6 +47,7 @@ struct NegLog : Unary {
 
 struct Sigmoid : Unary {
   static constexpr const char* symbol = "sigmoid";
+  static constexpr const char* meaning = "1/(1 + e⁻ˣ)";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return logistic(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -52,6 +57,7 @@ struct Sigmoid : Unary {
 
 struct Inv : Unary {
   static constexpr const char* symbol = "1/x";
+  static constexpr const char* meaning = "1/x";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return T(1) / x; }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -61,6 +67,7 @@ struct Inv : Unary {
 
 struct Sqr : Unary {
   static constexpr const char* symbol = "x^2";
+  static constexpr const char* meaning = "x²";
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -70,6 +77,7 @@ struct Sqr : Unary {
 
 struct Cub : Unary {
   static constexpr const char* symbol = "x^3";
+  static constexpr const char* meaning = "x³";
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -79,12 +87,14 @@ struct Cub : Unary {
 
 struct Log : Unary {
   static constexpr const char* symbol = "log";
+  static constexpr const char* meaning = "ln x";
   template <class T> static constexpr T forward(const T& x) { return log(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) { return g / x; }
 };
 
 struct Sqrt : Unary {
   static constexpr const char* symbol = "sqrt";
+  static constexpr const char* meaning = "√x";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return sqrt(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -94,6 +104,7 @@ struct Sqrt : Unary {
 
 struct InvSqrt : Unary {
   static constexpr const char* symbol = "1/sqrt";
+  static constexpr const char* meaning = "1/√x";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return T(1) / sqrt(x); }
   template <class T> static constexpr T pullback(const T& x, const T& z, const T& g) {
@@ -103,6 +114,7 @@ struct InvSqrt : Unary {
 
 struct Negative : Unary {
   static constexpr const char* symbol = "-x";
+  static constexpr const char* meaning = "−x";
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x) { return -x; }
   template <class T> static constexpr T pullback(const T&, const T&, const T& g) { return -g; }
@@ -110,6 +122,7 @@ struct Negative : Unary {
 
 struct Abs : Unary { // the derivative at 0 is 0
   static constexpr const char* symbol = "abs";
+  static constexpr const char* meaning = "|x|, whose derivative at 0 is 0";
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x) { return fabs(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -119,6 +132,7 @@ struct Abs : Unary { // the derivative at 0 is 0
 
 struct Sin : Unary {
   static constexpr const char* symbol = "sin";
+  static constexpr const char* meaning = "sin x";
   template <class T> static constexpr T forward(const T& x) { return sin(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * cos(x);
@@ -127,6 +141,7 @@ struct Sin : Unary {
 
 struct Cos : Unary {
   static constexpr const char* symbol = "cos";
+  static constexpr const char* meaning = "cos x";
   template <class T> static constexpr T forward(const T& x) { return cos(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g * sin(x);
@@ -135,6 +150,7 @@ struct Cos : Unary {
 
 struct Tan : Unary {
   static constexpr const char* symbol = "tan";
+  static constexpr const char* meaning = "tan x";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return tan(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -144,6 +160,7 @@ struct Tan : Unary {
 
 struct Asin : Unary {
   static constexpr const char* symbol = "asin";
+  static constexpr const char* meaning = "arcsin x";
   template <class T> static constexpr T forward(const T& x) { return asin(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / sqrt((T(1) - x) * (T(1) + x));
@@ -152,6 +169,7 @@ struct Asin : Unary {
 
 struct Acos : Unary {
   static constexpr const char* symbol = "acos";
+  static constexpr const char* meaning = "arccos x";
   template <class T> static constexpr T forward(const T& x) { return acos(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g / sqrt((T(1) - x) * (T(1) + x));
@@ -160,6 +178,7 @@ struct Acos : Unary {
 
 struct Atan : Unary {
   static constexpr const char* symbol = "atan";
+  static constexpr const char* meaning = "arctan x";
   template <class T> static constexpr T forward(const T& x) { return atan(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / (T(1) + x * x);
@@ -168,6 +187,7 @@ struct Atan : Unary {
 
 struct Sinh : Unary {
   static constexpr const char* symbol = "sinh";
+  static constexpr const char* meaning = "sinh x";
   template <class T> static constexpr T forward(const T& x) { return sinh(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * cosh(x);
@@ -176,6 +196,7 @@ struct Sinh : Unary {
 
 struct Cosh : Unary {
   static constexpr const char* symbol = "cosh";
+  static constexpr const char* meaning = "cosh x";
   template <class T> static constexpr T forward(const T& x) { return cosh(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * sinh(x);
@@ -184,6 +205,7 @@ struct Cosh : Unary {
 
 struct Erf : Unary {
   static constexpr const char* symbol = "erf";
+  static constexpr const char* meaning = "erf x = 2/√π ∫ e^(−t²) dt from 0 to x";
   template <class T> static constexpr T forward(const T& x) { return erf(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * (T(Constant<T>::twoOverSqrtPi) * exp(-x * x));
@@ -192,6 +214,7 @@ struct Erf : Unary {
 
 struct Log1p : Unary {
   static constexpr const char* symbol = "log1p";
+  static constexpr const char* meaning = "ln(1 + x), exact near 0";
   template <class T> static constexpr T forward(const T& x) { return log1p(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / (T(1) + x);
@@ -200,6 +223,7 @@ struct Log1p : Unary {
 
 struct Expm1 : Unary {
   static constexpr const char* symbol = "expm1";
+  static constexpr const char* meaning = "eˣ − 1, exact near 0";
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return expm1(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -209,6 +233,7 @@ struct Expm1 : Unary {
 
 struct Softplus : Unary { // log(1 + e^x) without ever computing e^x of a large x
   static constexpr const char* symbol = "softplus";
+  static constexpr const char* meaning = "ln(1 + eˣ)";
   template <class T> static constexpr T forward(const T& x) {
     if constexpr (hasTangent<T>) return softplus(x); // by the pullback: the formula has a kink at 0
     else return select(x < T(0), T(0), x) + log1p(exp(-fabs(x)));
@@ -220,6 +245,8 @@ struct Softplus : Unary { // log(1 + e^x) without ever computing e^x of a large 
 
 struct Gelu : Unary { // x·Φ(x), the exact form; Φ through erfc, which keeps the left tail
   static constexpr const char* symbol = "gelu";
+  static constexpr const char* meaning =
+      "x Φ(x) with the normal distribution Φ(x) = (1 + erf(x/√2))/2";
   template <class T> static constexpr T phi(const T& x) { // the normal distribution function
     return T(0.5) * erfc(-x * T(Constant<T>::inverseSqrt2));
   }
@@ -233,6 +260,7 @@ struct Gelu : Unary { // x·Φ(x), the exact form; Φ through erfc, which keeps 
 
 struct Silu : Unary { // x·sigmoid(x)
   static constexpr const char* symbol = "silu";
+  static constexpr const char* meaning = "x/(1 + e⁻ˣ)";
   template <class T> static constexpr T forward(const T& x) {
     return vanishing(x, Sigmoid::forward(x));
   }

@@ -20,7 +20,7 @@ enum class WeightDecay { inGradients, decoupled };
 template <class T, WeightDecay how> class AdaptiveMoments : public detail::OptimizerSteps {
 public:
   struct Options {
-    double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+    double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
     double weightDecay = how == WeightDecay::decoupled ? 1e-2 : 0;
   };
   double lr;
@@ -30,7 +30,7 @@ public:
     demand(lr >= 0, "Adam: lr can't be negative");
     demand(options.beta1 >= 0 && options.beta1 < 1, "Adam: beta1 must be in [0, 1)");
     demand(options.beta2 >= 0 && options.beta2 < 1, "Adam: beta2 must be in [0, 1)");
-    demand(options.epsilon >= 0, "Adam: epsilon can't be negative");
+    demand(options.eps >= 0, "Adam: eps can't be negative");
     demand(options.weightDecay >= 0, "Adam: weight decay can't be negative");
   }
 
@@ -45,8 +45,7 @@ public:
                  ofSquare = 1 - std::pow(options_.beta2, t);
     using Pack = kernel::Pack<T>;
     const auto all = [](double number) { return kernel::fill(T(number)); };
-    const Pack rate = all(lr / ofMean), root = all(std::sqrt(ofSquare)),
-               epsilon = all(options_.epsilon),
+    const Pack rate = all(lr / ofMean), root = all(std::sqrt(ofSquare)), eps = all(options_.eps),
                decay = all(isDecoupled ? 1 - lr * options_.weightDecay : options_.weightDecay),
                newMean = all(1 - options_.beta1), oldSquare = all(options_.beta2),
                newSquare = all(1 - options_.beta2);
@@ -63,7 +62,7 @@ public:
       const Pack square = read(v + i) * oldSquare + g * g * newSquare;
       write(m + i, mean);
       write(v + i, square);
-      write(w + i, x - rate * (mean / (sqrt(square) / root + epsilon)));
+      write(w + i, x - rate * (mean / (sqrt(square) / root + eps)));
     });
   }
   template <class F> void state(const F& visit) {

@@ -24,7 +24,8 @@ struct StepDecay {
   std::uint64_t every;
   double factor = 0.1;
   double operator()(std::uint64_t step) const {
-    return rate * std::pow(factor, static_cast<double>(step / std::max<std::uint64_t>(every, 1)));
+    const std::uint64_t times = step / std::max<std::uint64_t>(every, 1);
+    return rate * std::pow(factor, static_cast<double>(times));
   }
 };
 

@@ -6,7 +6,8 @@
 //
 //   auto f = [](auto x) { return exp(x[0]) * sin(x[1]); };
 //   auto [value, slope] = jvp(f, x, v);           f(x) and f'(x)·v: forward mode, one pass
-//   auto [value, grad, product] = hvp(f, x, v);   also ∇f(x) and ∇²f(x)·v: reverse over forward
+//   auto [value, product] = hvp(f, x, v);         f(x) and ∇²f(x)·v: reverse over forward
+//   hvp(f, x, v).gradient                         ∇f(x), which comes with it
 //   jacobian(f, x), hessian(f, x)                 row after row in one vector
 //
 // x and v are ranges of numbers; the scalar is that of x. For small functions that are asked now and
@@ -36,9 +37,13 @@ concept RangeOfScalars = std::ranges::random_access_range<R> && std::ranges::siz
 template <class T> struct JvpResult {
   T value, slope;
 };
-template <class T> struct HvpResult {
+template <class T> struct HvpResult { // a pair (value, product), as in Python; gradient by its name
   T value;
   std::vector<T> gradient, product;
+  template <std::size_t i> auto get() const {
+    if constexpr (i == 0) return value;
+    else return product;
+  }
 };
 
 namespace detail {
@@ -118,3 +123,9 @@ template <class F, RangeOfScalars X> auto hessian(const F& f, const X& x) {
 }
 
 BURTORCH_END_NAMESPACE
+
+template <class T>
+struct std::tuple_size<burtorch::HvpResult<T>> : std::integral_constant<std::size_t, 2> {};
+template <std::size_t i, class T> struct std::tuple_element<i, burtorch::HvpResult<T>> {
+  using type = std::conditional_t<i == 0, T, std::vector<T>>;
+};
