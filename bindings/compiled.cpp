@@ -120,8 +120,8 @@ bool Function::jacobian(const double* x, double* results, double* rows) {
   });
 }
 
-bool Function::second(bt::Workspace<Dual>& w, const double* x, const double* v, double* valueAndSlope,
-            double* product) const {
+bool Function::second(bt::Workspace<Dual>& w, const double* x, const double* v,
+                      double* valueAndSlope, double* product) const {
   std::vector<Dual> at(inputs());
   for (std::size_t i = 0; i < at.size(); ++i) at[i] = {x[i], v[i]};
   recording_->set(w, at);
@@ -174,8 +174,8 @@ Function::Rows::Rows(const Function& f, bool mayOverlap)
   else lanes_ = f.recording_->workspace<Lanes>();
 }
 
-std::size_t Function::Rows::run(const double* x, std::size_t first, std::size_t last, double* values,
-                double* grads) {
+std::size_t Function::Rows::run(const double* x, std::size_t first, std::size_t last,
+                                double* values, double* grads) {
   const std::size_t d = f_.inputs(), n = last - first;
   x += first * d;
   grads += first * d;
@@ -188,8 +188,7 @@ std::size_t Function::Rows::run(const double* x, std::size_t first, std::size_t 
     f_.recording_->batch(lanes_, x, n, values, grads);
   } else {
     for (std::size_t i = 0; i < n; ++i)
-      if (!f_.valueAndGradient(loan_->space, x + i * d, grads + i * d, values[i]))
-        return first + i;
+      if (!f_.valueAndGradient(loan_->space, x + i * d, grads + i * d, values[i])) return first + i;
   }
   return last;
 }

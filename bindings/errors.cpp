@@ -63,8 +63,8 @@ void addErrors(PyObject* module) {
   errorBase = addException(module, "Error", "Misuse of burtorch; the base of its other exceptions.",
                            PyExc_RuntimeError);
   staleError = newException(module, "StaleHandleError", "The node of this Value was rewound.");
-  tapesError = newException(module, "TapeMismatchError", "Operands live on two tapes.",
-                            PyExc_ValueError);
+  tapesError =
+      newException(module, "TapeMismatchError", "Operands live on two tapes.", PyExc_ValueError);
   roomError = newException(module, "CapacityError", "A tape can't hold more.", PyExc_MemoryError);
   graphError =
       newException(module, "GraphError", "A number was asked for that would be without its graph.",

@@ -1,8 +1,5 @@
 // bindings/others.cpp — every operation on every dtype, where speed does not matter
 // SPDX-License-Identifier: MIT
-//
-// Nothing is forced to be inlined in this file (see CMakeLists.txt): it would take minutes, and Python is slower
-// anyway.
 #include "others.hpp"
 
 #include <burtorch/run/anomaly.hpp>

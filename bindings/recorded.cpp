@@ -1,8 +1,5 @@
 // bindings/recorded.cpp — gradients as Values, for transforms inside of transforms
 // SPDX-License-Identifier: MIT
-//
-// Nothing is forced to be inlined in this file (see CMakeLists.txt): it would take minutes, and Python is slower
-// anyway.
 #include "register.hpp"
 #include "value.hpp"
 

@@ -39,8 +39,7 @@ PyObject* newFromPython(PyObject*, PyObject* args, PyObject*) {
   PyErr_SetString(PyExc_TypeError, "__new__ takes a class");
   return nullptr;
 }
-PyMethodDef construction{"__new__", erased(newFromPython),
-                         METH_VARARGS | METH_KEYWORDS, nullptr};
+PyMethodDef construction{"__new__", erased(newFromPython), METH_VARARGS | METH_KEYWORDS, nullptr};
 
 PyObject* refusePickle(PyObject* self, PyObject*) {
   PyErr_Format(PyExc_TypeError, "cannot pickle '%.100s' object", Py_TYPE(self)->tp_name);

@@ -58,10 +58,10 @@ void addValue(PyObject* module);
 
 // What the type is made of, each in the file of its topic.
 extern PyGetSetDef valueAttributes[];
-std::vector<PyMethodDef> valueMethods();      // those that are no operations
-std::vector<PyMethodDef>& tableMethods();     // all
-std::vector<PyMethodDef>& tableFunctions();   // of the module
-std::vector<PyMethodDef>& reductions();       // which take sequences of Values
+std::vector<PyMethodDef> valueMethods();    // those that are no operations
+std::vector<PyMethodDef>& tableMethods();   // all
+std::vector<PyMethodDef>& tableFunctions(); // of the module
+std::vector<PyMethodDef>& reductions();     // which take sequences of Values
 PyObject* compareValues(PyObject* x, PyObject* y, int operation);
 int isNonZero(PyObject* x);
 PyObject* refuseFloat(PyObject* x);

@@ -325,16 +325,16 @@ PyObject* formatValue(PyObject* self, PyObject* specification) {
 
 std::vector<PyMethodDef> valueMethods() {
   return {
-        {"backward", backwardOf, METH_NOARGS,
-         "Compute the gradients of this Value by everything it was made from."},
-        {"detach", detached, METH_NOARGS,
-         "detach($self, /)\n--\n\nThe same number without a gradient; burtorch.stop_gradient."},
-        {"__copy__", copySelf, METH_NOARGS, nullptr},
-        {"__deepcopy__", deepCopy, METH_O, nullptr},
-        {"__reduce__", reduceForPickle, METH_NOARGS, nullptr},
-        {"__setstate__", restoreFromPickle, METH_O, nullptr},
-        {"__format__", formatValue, METH_O, nullptr},
-        {"_repr_mimebundle_", erased(notebookDisplay), METH_VARARGS | METH_KEYWORDS, nullptr},
+      {"backward", backwardOf, METH_NOARGS,
+       "Compute the gradients of this Value by everything it was made from."},
+      {"detach", detached, METH_NOARGS,
+       "detach($self, /)\n--\n\nThe same number without a gradient; burtorch.stop_gradient."},
+      {"__copy__", copySelf, METH_NOARGS, nullptr},
+      {"__deepcopy__", deepCopy, METH_O, nullptr},
+      {"__reduce__", reduceForPickle, METH_NOARGS, nullptr},
+      {"__setstate__", restoreFromPickle, METH_O, nullptr},
+      {"__format__", formatValue, METH_O, nullptr},
+      {"_repr_mimebundle_", erased(notebookDisplay), METH_VARARGS | METH_KEYWORDS, nullptr},
   };
 }
 

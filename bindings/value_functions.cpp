@@ -97,8 +97,7 @@ PyObject* clippedFunction(PyObject* module, PyObject* const* args, Py_ssize_t co
     return typeError("expected numbers as bounds, not %.100s",
                      asNumber(lo.object, lo.rounded) ? hi.object : lo.object);
   }
-  if (isValue(args[0]))
-    return clipped<O>(args[0], lo, hi);
+  if (isValue(args[0])) return clipped<O>(args[0], lo, hi);
   double x = 0;
   if (asNumber(args[0], x)) return PyFloat_FromDouble(O::forward(x, lo.rounded, hi.rounded));
   if (PyErr_Occurred()) return nullptr;
@@ -148,14 +147,16 @@ template <class O> PyObject* inplaceFunction(PyObject*, PyObject* const* args, P
 std::vector<PyMethodDef>& tableMethods() {
   static std::vector<PyMethodDef> all = [] {
     std::vector<PyMethodDef> m = valueMethods();
-    m.insert(m.end(), {
-        // What NumPy's functions of these names look for in the elements of an array.
-        {"arcsin", unaryMethod<bt::op::Asin>, METH_NOARGS, "The same as asin, for NumPy."},
-        {"arccos", unaryMethod<bt::op::Acos>, METH_NOARGS, "The same as acos, for NumPy."},
-        {"arctan", unaryMethod<bt::op::Atan>, METH_NOARGS, "The same as atan, for NumPy."},
-        {"arctan2", binaryMethod<bt::op::BinaryAtan2>, METH_O, "burtorch.atan2, for NumPy."},
-        {"hypot", binaryMethod<bt::op::BinaryHypot>, METH_O, "burtorch.hypot, for NumPy."},
-    });
+    m.insert(
+        m.end(),
+        {
+            // What NumPy's functions of these names look for in the elements of an array.
+            {"arcsin", unaryMethod<bt::op::Asin>, METH_NOARGS, "The same as asin, for NumPy."},
+            {"arccos", unaryMethod<bt::op::Acos>, METH_NOARGS, "The same as acos, for NumPy."},
+            {"arctan", unaryMethod<bt::op::Atan>, METH_NOARGS, "The same as atan, for NumPy."},
+            {"arctan2", binaryMethod<bt::op::BinaryAtan2>, METH_O, "burtorch.atan2, for NumPy."},
+            {"hypot", binaryMethod<bt::op::BinaryHypot>, METH_O, "burtorch.hypot, for NumPy."},
+        });
 #define BURTORCH_METHOD(Name, function)                                                            \
   m.push_back({#function, inplaceMethod<bt::op::Name>, METH_O,                                     \
                help(#function, "($self, y, /)",                                                    \

@@ -405,7 +405,7 @@ void backward(const PyView& view) {
 
 void registerView(py::module_& module) {
   ViewClass c(module, "View",
-                       "A vector or a matrix of Values that stand next to each other on a tape.");
+              "A vector or a matrix of Values that stand next to each other on a tape.");
   c.def("__len__", [](const PyView& view) { return shapeOf(view)[0]; })
       .def("__getitem__", &item)
       .def("__iter__",

@@ -96,8 +96,8 @@ void demandTape(const PyView& view, const AnyTape& tape);
 // ---- what the class View offers, from the files of the topics -------------------------------------
 
 using ViewClass = pybind11::class_<PyView>;
-void addOperators(ViewClass& view);           // view_blocks.cpp
-void addInitialize(ViewClass& view);          // random.cpp
+void addOperators(ViewClass& view);  // view_blocks.cpp
+void addInitialize(ViewClass& view); // random.cpp
 pybind11::object detachedView(const pybind11::object& view);
 
 } // namespace burtorch_python

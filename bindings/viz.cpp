@@ -65,9 +65,9 @@ template <class F> auto withRootOrTape(const py::object& object, const F& f) {
 bt::viz::Fields fieldsNamed(const Texts& names) {
   using bt::viz::Fields;
   static constexpr std::pair<const char*, Fields> known[] = {
-      {"label", Fields::label},       {"operation", Fields::operation}, {"value", Fields::value},
-      {"gradient", Fields::gradient}, {"index", Fields::index},
-      {"derivatives", Fields::derivatives},
+      {"label", Fields::label}, {"operation", Fields::operation},
+      {"value", Fields::value}, {"gradient", Fields::gradient},
+      {"index", Fields::index}, {"derivatives", Fields::derivatives},
   };
   Fields fields = Fields::none;
   for (const std::string& name : names) fields = fields | named("field", name, known);
