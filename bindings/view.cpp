@@ -102,11 +102,7 @@ template <Part part> void assign(const PyView& view, const py::object& numbers) 
   });
 }
 
-} // namespace
-
-// ---- elements, rows, slices ----------------------------------------------------------------------
-
-namespace {
+// ---- elements, rows, slices -----------------------------------------------------------------------
 
 // Views as runs of nodes, each as long as it can be: a list of (View, positions in the argument). What
 // works on numbers one by one, like an optimizer, goes through a model of many layers in one call.
