@@ -129,10 +129,9 @@ BURTORCH_DTYPES(BURTORCH_DTYPE)
 #undef BURTORCH_DTYPE
 
 void registerAnomaly(py::module_& module) {
-  const py::tuple bases = py::make_tuple(module.attr("Error"), py::handle(PyExc_ArithmeticError));
-  anomalyError =
-      newException(module.ptr(), "AnomalyError",
-                   "An operation made a NaN or an infinity of finite numbers.", bases.ptr());
+  anomalyError = newException(module.ptr(), "AnomalyError",
+                              "An operation made a NaN or an infinity of finite numbers.",
+                              PyExc_ArithmeticError);
   py::class_<DetectAnomaly>(
       module, "detect_anomaly",
       "with detect_anomaly(): an operation on the current tape that makes a NaN or an infinity of\n"

@@ -10,6 +10,12 @@
 
 namespace burtorch_python {
 
+// Ctrl-C was pressed, and a Python error is set. For work inside of an Unlocked to ask now and then.
+inline bool isInterrupted() {
+  const Relocked locked;
+  return PyErr_CheckSignals() != 0;
+}
+
 // To be asked often, inside of an Unlocked: looks now and then, and throws what Python raised.
 class Interrupts {
 public:
@@ -17,8 +23,9 @@ public:
     const auto now = Clock::now();
     if (now - asked_ < std::chrono::milliseconds(20)) return;
     asked_ = now;
+    if (!isInterrupted()) return;
     const Relocked locked;
-    if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+    throw pybind11::error_already_set();
   }
 
 private:

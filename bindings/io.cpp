@@ -3,9 +3,6 @@
 //
 // Where to and from: a path (str, os.PathLike), a binary file object, or, to load from, anything that
 // has a buffer (bytes, bytearray, memoryview, an array).
-//
-// Nothing is forced to be inlined in this file: it would take minutes for code that waits for disks.
-#define BURTORCH_INSTRUMENTED 1
 #include "io.hpp"
 #include "lock.hpp"
 #include "mark.hpp"
@@ -120,22 +117,21 @@ template <class F> auto withContent(const py::object& source, const F& f) {
   return f(Buffer(source).bytes());
 }
 
-// Runs work of so many bytes; if it is long, others may use the interpreter meanwhile.
-template <class T, class Work> auto run(TapeOf<T>& t, std::size_t bytes, const Work& work) {
-  constexpr std::size_t longWork = std::size_t{1} << 20;
-  if (bytes < longWork) return work();
-  const typename TapeOf<T>::Busy busy(t);
-  const Unlocked unlocked;
-  return work();
-}
-
 // ---- ranges ----------------------------------------------------------------------------------------
 
 template <class F> auto withParts(const std::string& what, const F& f) {
-  if (what == "values") return f(std::integral_constant<bt::Parts, bt::Parts::values>{});
-  if (what == "grads") return f(std::integral_constant<bt::Parts, bt::Parts::gradients>{});
-  if (what == "both") return f(std::integral_constant<bt::Parts, bt::Parts::both>{});
-  throw py::value_error("what is 'values', 'grads' or 'both', not '" + what + "'");
+  using bt::Parts;
+  static constexpr std::pair<const char*, Parts> parts[] = {
+      {"values", Parts::values}, {"grads", Parts::gradients}, {"both", Parts::both}};
+  switch (named("part", what, parts)) {
+  case Parts::values:
+    return f(std::integral_constant<Parts, Parts::values>{});
+  case Parts::gradients:
+    return f(std::integral_constant<Parts, Parts::gradients>{});
+  case Parts::both:
+    return f(std::integral_constant<Parts, Parts::both>{});
+  }
+  BURTORCH_UNREACHABLE();
 }
 
 // Indices as Python counts them: from the end if negative.
@@ -161,7 +157,7 @@ void save(AnyTape& any, const py::object& to, py::ssize_t first, std::optional<p
     withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
       if (isPath(to))
         return withFile(to, [&](const Path& path) {
-          run(t, size * sizeof(T), [&] { bt::saveRange<parts>(t.tape, from, end, path, writing); });
+          unlockedIfLong(t, size, [&] { bt::saveRange<parts>(t.tape, from, end, path, writing); });
         });
       if (!py::hasattr(to, "write")) refuse(to, "a path or a binary file is needed");
       writeTo(to, bt::saveRange<parts>(t.tape, from, end));
@@ -176,7 +172,7 @@ std::size_t load(AnyTape& any, const py::object& from, py::ssize_t first, const 
     return withParts(what, [&]<bt::Parts parts>(std::integral_constant<bt::Parts, parts>) {
       if (isPath(from))
         return withFile(from, [&](const Path& path) {
-          return run(t, size * sizeof(T), [&] { return bt::loadRange<parts>(t.tape, at, path); });
+          return unlockedIfLong(t, size, [&] { return bt::loadRange<parts>(t.tape, at, path); });
         });
       return withContent(from,
                          [&](bt::Bytes bytes) { return bt::loadRange<parts>(t.tape, at, bytes); });
@@ -201,7 +197,7 @@ void saveGraph(AnyTape& any, const py::object& to, bool durable, const std::vect
         blocksOf<T>(), positions, durable ? bt::Writing::durable : bt::Writing::atomic};
     if (isPath(to))
       return withFile(to, [&](const Path& path) {
-        run(t, t.tape.size() * sizeof(T), [&] { bt::saveGraph(t.tape, path, options); });
+        unlockedIfLong(t, t.tape.size(), [&] { bt::saveGraph(t.tape, path, options); });
       });
     if (!py::hasattr(to, "write")) refuse(to, "a path or a binary file is needed");
     writeTo(to, bt::saveGraph(t.tape, options));

@@ -8,7 +8,7 @@
 
 namespace burtorch_python {
 
-// All of them, for double and float: defined in view.cpp, where they are compiled anyway.
+// All of them, for double and float: defined in view_blocks.cpp, where they are compiled anyway.
 template <class T> bt::KnownBlocks<T, SharedMemory> knownBlocks();
 
 } // namespace burtorch_python

@@ -10,13 +10,15 @@
 #include <Python.h>
 
 #include <chrono>
+#include <cstddef>
 #include <thread>
 #include <utility>
 
 namespace burtorch_python {
 
-// Work on more nodes or records than this gives up the lock.
-inline constexpr std::size_t longSweep = std::size_t{1} << 17;
+// Work on so many numbers gives up the lock: nodes, records, parameters. It takes a tenth of a
+// millisecond or more; giving up the lock and taking it back costs a thousandth, if nobody waits for it.
+inline constexpr std::size_t longWork = std::size_t{1} << 17;
 
 namespace detail {
 
@@ -53,11 +55,5 @@ public:
   Relocked(const Relocked&) = delete;
   Relocked& operator=(const Relocked&) = delete;
 };
-
-// Ctrl-C was pressed, and a Python error is set. For work inside of an Unlocked to ask now and then.
-inline bool isInterrupted() {
-  const Relocked locked;
-  return PyErr_CheckSignals() != 0;
-}
 
 } // namespace burtorch_python

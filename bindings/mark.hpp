@@ -9,10 +9,6 @@
 
 namespace burtorch_python {
 
-inline void demandIdle(const AnyTape& tape) {
-  if (tape.busy) throw TapeIsBusy();
-}
-
 // While Python holds one, the tape does not compact itself.
 class Mark {
 public:

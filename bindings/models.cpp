@@ -6,10 +6,9 @@
 // the model alive.
 //
 // What comes from Python is checked here and by the oracle before anything is computed. The engine's own checks
-// note the birth of every node, which would cost an eighth of a GPT's time, and no handle leaves this file.
-#undef BURTORCH_CHECKS
-#define BURTORCH_CHECKS 0
-
+// note the birth of every node, which would cost an eighth of a GPT's time, and no handle leaves this file:
+// it is compiled without them, and so with an engine of another inline namespace than the other files have.
+#include "busy.hpp"
 #include "interrupts.hpp"
 #include "lock.hpp"
 
@@ -23,6 +22,10 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#if BURTORCH_CHECKS
+#error "the models are compiled with BURTORCH_CHECKS=0"
+#endif
 
 namespace py = pybind11;
 
@@ -159,8 +162,7 @@ public:
 
 private:
   static constexpr std::size_t mostAtATime = 256; // samples of a micro-batch
-  // Calls that touch fewer parameters are over sooner than the lock could be given up and taken back.
-  static constexpr std::size_t longCall = 200'000;
+  static constexpr const char* thisModel = "this model is";
 
   static py::ssize_t size(std::size_t n) { return static_cast<py::ssize_t>(n); }
   template <class Id> py::ssize_t samples(std::span<const Id> x) {
@@ -203,14 +205,10 @@ private:
   // to look for Ctrl-C.
   template <class Work>
   auto run(std::size_t indices, std::function<void()>& between, const Work& work) {
-    if (isBusy_) throw std::runtime_error("this model is in use by a long call of another thread");
+    if (isBusy_) throw IsBusy(thisModel);
     const std::size_t samples = indices / oracle_.model().inputsPerSample();
-    if (samples * oracle_.model().numParameters() < longCall) return work();
-    struct Busy {
-      explicit Busy(bool& flag) : is(flag) { is = true; }
-      ~Busy() { is = false; }
-      bool& is;
-    } const busy(isBusy_);
+    if (samples * oracle_.model().numParameters() < longWork) return work();
+    const Busy inUse(isBusy_, thisModel);
     Interrupts interrupts;
     between = std::ref(interrupts);
     const Unlocked unlocked;

@@ -1,8 +1,5 @@
 // bindings/others.cpp — every operation on every dtype, where speed does not matter
 // SPDX-License-Identifier: MIT
-//
-// Nothing is forced to be inlined in this file: it would take minutes, and Python is slower anyway.
-#define BURTORCH_INSTRUMENTED 1
 #include "others.hpp"
 
 #include <burtorch/run/anomaly.hpp>

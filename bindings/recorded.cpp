@@ -1,8 +1,5 @@
 // bindings/recorded.cpp — gradients as Values, for transforms inside of transforms
 // SPDX-License-Identifier: MIT
-//
-// Nothing is forced to be inlined in this file: it would take minutes, and Python is slower anyway.
-#define BURTORCH_INSTRUMENTED 1
 #include "register.hpp"
 #include "value.hpp"
 

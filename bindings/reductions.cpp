@@ -62,7 +62,7 @@ private:
 // meanwhile others may read what stands on the tape.
 template <class T, class Append>
 auto appended(TapeOf<T>& t, std::size_t operands, const Append& append) {
-  if (operands >= longSweep) t.tape.makeRoomFor(t.tape.used() + bt::Extent{2, 2, 0, operands});
+  if (operands >= longWork) t.tape.makeRoomFor(t.tape.used() + bt::Extent{2, 2, 0, operands});
   return unlockedIfLong(t, operands, append);
 }
 

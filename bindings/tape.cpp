@@ -1,4 +1,4 @@
-// bindings/tape.cpp — burtorch.Tape, marks and scopes, views, the current tape, scratch storage
+// bindings/tape.cpp — burtorch.Tape: compaction, marks and scopes, its numbers as arrays, scratch storage
 // SPDX-License-Identifier: MIT
 #include "anomaly.hpp"
 #include "lock.hpp"
@@ -13,7 +13,6 @@
 #include <pybind11/stl.h>
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,80 +22,7 @@ namespace py = pybind11;
 
 namespace burtorch_python {
 
-// ---- the current tape of a context ----------------------------------------------------------------
-//
-// A context (contextvars) holds what was entered in it as a chain, innermost first, of capsules. Links
-// never change: contexts are copied for asyncio's tasks, and what a task enters the others do not see.
-
 namespace {
-
-// An object that a context variable refers to, with what was entered around it.
-template <class T> struct Link {
-  T content;
-  py::object outer; // null if there is none
-};
-
-template <class T> py::object linked(T content, py::object outer) {
-  auto link = std::make_unique<Link<T>>(Link<T>{std::move(content), std::move(outer)});
-  py::capsule capsule(link.get(), [](void* p) { delete static_cast<Link<T>*>(p); });
-  link.release();
-  return capsule;
-}
-template <class T> Link<T>& linkIn(const py::object& capsule) {
-  return *py::reinterpret_borrow<py::capsule>(capsule).get_pointer<Link<T>>();
-}
-
-// A variable of contexts; None, as a context can't forget one, and nothing at all are the same.
-class Variable {
-public:
-  explicit Variable(const char* name) : variable_(PyContextVar_New(name, nullptr)) {
-    if (variable_ == nullptr) throw py::error_already_set();
-  }
-  py::object get() const {
-    PyObject* content = nullptr;
-    if (PyContextVar_Get(variable_, nullptr, &content) != 0) throw py::error_already_set();
-    auto object = py::reinterpret_steal<py::object>(content);
-    return object && object.is_none() ? py::object() : object;
-  }
-  void set(const py::object& content) const {
-    PyObject* const token = PyContextVar_Set(variable_, content ? content.ptr() : Py_None);
-    if (token == nullptr) throw py::error_already_set();
-    Py_DECREF(token);
-  }
-
-private:
-  PyObject* variable_; // which lives as long as the module
-};
-
-const Variable& enteredTapes() {
-  static const Variable variable("burtorch.tape");
-  return variable;
-}
-const Variable& enteredNoGrads() {
-  static const Variable variable("burtorch.no_grad");
-  return variable;
-}
-
-// What currentTape() found last, under the interpreter's lock. It holds as long as the interpreter's
-// thread is the same (their numbers are never used again) and has not switched contexts; enterTape and
-// leaveTape drop it.
-struct Found {
-  std::uint64_t thread, version;
-  AnyTape* tape;
-};
-constinit Found found{0, 0, nullptr};
-
-template <class F> decltype(auto) withDType(const std::string& name, F&& f) {
-#define BURTORCH_DTYPE(dtype, type)                                                                \
-  if (name == #dtype) return f(type{}, DType::dtype);
-  BURTORCH_DTYPES(BURTORCH_DTYPE)
-#undef BURTORCH_DTYPE
-  std::string known;
-#define BURTORCH_DTYPE(dtype, type) known += std::string(known.empty() ? "" : ", ") + #dtype;
-  BURTORCH_DTYPES(BURTORCH_DTYPE)
-#undef BURTORCH_DTYPE
-  throw py::value_error("unknown dtype '" + name + "'; there are " + known);
-}
 
 const char* nameOf(DType dtype) {
   switch (dtype) {
@@ -109,148 +35,33 @@ const char* nameOf(DType dtype) {
   return "";
 }
 
-Ref<AnyTape> makeTape(const std::string& dtype, std::optional<py::ssize_t> capacity) {
+Ref<AnyTape> makeTape(const std::string& name, std::optional<py::ssize_t> capacity) {
+  static constexpr std::pair<const char*, DType> known[] = {
+#define BURTORCH_DTYPE(dtype, type) {#dtype, DType::dtype},
+      BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  };
   if (capacity && *capacity < 0)
     throw py::value_error("capacity is a number of nodes and can't be negative: " +
                           std::to_string(*capacity));
-  return withDType(dtype, [&]<class T>(T, DType code) {
-    return Ref<AnyTape>(new TapeOf<T>(code, static_cast<std::size_t>(capacity.value_or(0))));
-  });
+  const auto nodes = static_cast<std::size_t>(capacity.value_or(0));
+  const DType dtype = named("dtype", name, known);
+  switch (dtype) {
+#define BURTORCH_DTYPE(each, type)                                                                 \
+  case DType::each:                                                                                \
+    return Ref<AnyTape>(new TapeOf<type>(dtype, nodes));
+    BURTORCH_DTYPES(BURTORCH_DTYPE)
+#undef BURTORCH_DTYPE
+  }
+  BURTORCH_UNREACHABLE();
 }
 
 } // namespace
-
-namespace {
-
-BURTORCH_COLD AnyTape& findTape(std::uint64_t thread, std::uint64_t version) {
-  static thread_local Ref<AnyTape> own; // made on first use
-  AnyTape* tape = nullptr;
-  if (const py::object entered = enteredTapes().get())
-    tape = linkIn<Ref<AnyTape>>(entered).content.get();
-  else {
-    if (!own) own = makeTape("float64", std::nullopt);
-    tape = own.get();
-  }
-  found = {thread, version, tape};
-  return *tape;
-}
-
-} // namespace
-
-AnyTape& currentTape() {
-  const PyThreadState* const state = PyThreadState_Get();
-  if (found.version == state->context_ver && found.thread == state->id && found.tape != nullptr)
-      [[likely]]
-    return *found.tape;
-  return findTape(state->id, state->context_ver);
-}
-
-void enterTape(AnyTape& tape) {
-  const auto& tapes = enteredTapes();
-  tapes.set(linked(Ref<AnyTape>(&tape), tapes.get()));
-  found.tape = nullptr;
-}
-
-// Usually the innermost; a generator may leave it when others were entered since.
-void leaveTape(AnyTape& tape) {
-  const auto& tapes = enteredTapes();
-  std::vector<py::object> since;
-  py::object at = tapes.get();
-  while (at && linkIn<Ref<AnyTape>>(at).content.get() != &tape) {
-    since.push_back(at);
-    at = linkIn<Ref<AnyTape>>(at).outer;
-  }
-  if (!at) throw std::runtime_error("this tape was not entered here, or was left already");
-  at = linkIn<Ref<AnyTape>>(at).outer;
-  for (; !since.empty(); since.pop_back())
-    at = linked(linkIn<Ref<AnyTape>>(since.back()).content, at);
-  tapes.set(at);
-  found.tape = nullptr;
-}
-
-// ---- without gradients ----------------------------------------------------------------------------
-
-namespace {
-
-// The tapes there are. A thread that ends leaves its tapes without the interpreter's lock, hence the
-// other one.
-std::mutex allTapesMutex;
-std::vector<AnyTape*>& allTapes() {
-  static auto* const tapes = new std::vector<AnyTape*>; // threads may end after everything else
-  return *tapes;
-}
-int noGrads = 0; // how many contexts are inside
-
-} // namespace
-
-void AnyTape::joinAll() {
-  const std::lock_guard lock(allTapesMutex);
-  allTapes().push_back(this);
-  if (noGrads != 0) threshold_ = 0;
-}
-void AnyTape::leaveAll() {
-  const std::lock_guard lock(allTapesMutex);
-  std::erase(allTapes(), this);
-}
-
-bool AnyTape::isInNoGrad() { return noGrads != 0; }
-
-void AnyTape::enterNoGrad() {
-  const std::lock_guard lock(allTapesMutex);
-  ++noGrads;
-  for (AnyTape* const tape : allTapes()) tape->threshold_ = 0;
-}
-void AnyTape::leaveNoGrad() {
-  const std::lock_guard lock(allTapesMutex);
-  --noGrads;
-  for (AnyTape* const tape : allTapes())
-    if (!tape->busy) tape->settle(); // else the next append does that
-}
-
-namespace {
-
-// with burtorch.no_grad(): its link says whether the end was reached, also to contexts that were
-// copied inside.
-class NoGrad {
-public:
-  void enter() {
-    if (currentTape().trace != nullptr)
-      raiseGraphError(
-          "no_grad() inside of a function that is being recorded would keep its numbers "
-          "for all inputs; use burtorch.stop_gradient(x), which follows the inputs");
-    const auto& entered = enteredNoGrads();
-    links_.push_back(linked(true, entered.get()));
-    entered.set(links_.back());
-    AnyTape::enterNoGrad();
-  }
-  void exit() {
-    if (links_.empty()) throw std::runtime_error("this no_grad() was not entered");
-    linkIn<bool>(links_.back()).content = false;
-    links_.pop_back();
-    AnyTape::leaveNoGrad();
-    enteredNoGrads().set(innermost());
-  }
-  // The innermost link of this context whose end was not reached.
-  static py::object innermost() {
-    py::object at = enteredNoGrads().get();
-    while (at && !linkIn<bool>(at).content) at = linkIn<bool>(at).outer;
-    return at;
-  }
-
-private:
-  std::vector<py::object> links_; // it may be entered inside of itself
-};
-
-} // namespace
-
-bool computesWithoutGradients() {
-  return AnyTape::isInNoGrad() && static_cast<bool>(NoGrad::innermost());
-}
 
 // ---- compaction -----------------------------------------------------------------------------------
 
 template <class T> void TapeOf<T>::collect() {
-  if (busy) throw TapeIsBusy();
+  demandIdle(*this);
   settle();
   const std::size_t before = tape.size();
   std::vector<Value> handles;
@@ -398,21 +209,11 @@ struct Scratch {
   bool busy = false; // a long call without the interpreter's lock writes to them
 };
 
-Scratch& demandIdle(Scratch& scratch) {
-  if (scratch.busy) throw TapeIsBusy("these lists are in use by a long call of another thread");
+constexpr const char* theseLists = "these lists are";
+const Scratch& demandIdle(const Scratch& scratch) {
+  if (scratch.busy) throw IsBusy(theseLists);
   return scratch;
 }
-
-class ScratchInUse {
-public:
-  explicit ScratchInUse(Scratch& scratch) : scratch_(demandIdle(scratch)) { scratch_.busy = true; }
-  ~ScratchInUse() { scratch_.busy = false; }
-  ScratchInUse(const ScratchInUse&) = delete;
-  ScratchInUse& operator=(const ScratchInUse&) = delete;
-
-private:
-  Scratch& scratch_;
-};
 
 void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
   if (!isValue(root.ptr()))
@@ -424,7 +225,7 @@ void backwardWithScratch(const py::object& root, Scratch& scratch, bool reuse) {
     const auto v = value->as<T>();
     demandGradients(t, v);
     demandFinite(t);
-    const ScratchInUse inUse(scratch);
+    const Busy inUse(scratch.busy, theseLists);
     auto &order = scratch.order, &leaves = scratch.leaves, &stack = scratch.stack;
     unlockedIfLong(t, t.tape.records().size(), [&] {
       if constexpr (isOther<T>) Others<T>::backwardWithScratch(v, order, leaves, stack, reuse);
@@ -444,22 +245,13 @@ void registerTape(py::module_& module) {
   py::class_<Scope>(module, "Scope", "Forgets at its end what was recorded inside.")
       .def("__enter__", &Scope::enter)
       .def("__exit__", [](Scope& scope, const py::args&) { scope.exit(); });
-  py::class_<NoGrad>(module, "no_grad",
-                     "with no_grad(): what is computed inside, on any tape, is a number without a "
-                     "graph: its Values\n"
-                     "are leaves, and no gradient passes through them to what they were made of. "
-                     "backward() raises\n"
-                     "inside. In a function that is being compiled use stop_gradient(x).")
-      .def(py::init<>())
-      .def("__enter__", &NoGrad::enter)
-      .def("__exit__", [](NoGrad& self, const py::args&) { self.exit(); });
   py::class_<Scratch>(module, "Scratch", "Lists for backward_with_scratch_storage, allocated once.")
       .def(py::init<py::ssize_t>(), py::arg("capacity"))
       .def_property_readonly(
-          "order", [](Scratch& s) { return demandIdle(s).order; },
+          "order", [](const Scratch& s) { return demandIdle(s).order; },
           "Records visited last, newest first, as distances from the root's.")
       .def_property_readonly(
-          "leaves", [](Scratch& s) { return demandIdle(s).leaves; },
+          "leaves", [](const Scratch& s) { return demandIdle(s).leaves; },
           "Indices of the leaves the last root depends on.");
 
   tape.def(py::init(&makeTape), py::arg("dtype") = "float64", py::arg("capacity") = py::none(),
@@ -509,11 +301,6 @@ void registerTape(py::module_& module) {
            "Compact to what live Values reach.")
       .def("zero_grad", onTape([](auto& t) { t.tape.zeroGrad(); }), "Set all gradients to 0.");
 
-  module.def(
-      "current_tape", [] { return Ref<AnyTape>(&currentTape()); },
-      "The tape on which new Values begin: the one that was entered last in this context (a "
-      "thread, or a\n"
-      "task of asyncio), else this thread's own.");
   module.def(
       "zero_grad", [] { visit(currentTape(), [](auto& t) { demandIdle(t), t.tape.zeroGrad(); }); },
       "Set all gradients on the current tape to 0.");

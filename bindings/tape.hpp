@@ -14,9 +14,11 @@
 // recorded before, whose result becomes a leaf: recording itself knows nothing of all this.
 #pragma once
 
-#include "lock.hpp"
+#include "busy.hpp"
 #include "dtypes.hpp"
+#include "lock.hpp"
 #include "shared_memory.hpp"
+#include "trace.hpp"
 
 #include <burtorch/burtorch.hpp>
 
@@ -39,30 +41,6 @@ namespace bt = burtorch;
 
 struct PyValue; // value.hpp
 class PyView;   // view.hpp
-class AnyTape;
-
-// What a function that is being recorded for burtorch.compile decided by comparing Values.
-struct Trace {
-  struct Side { // of a comparison: a node, or where there is none a number
-    std::ptrdiff_t node;
-    double number;
-  };
-  struct Branch {
-    Side left, right;
-    int operation; // Py_LT …
-    bool outcome;
-  };
-  std::size_t from, inputs; // where the inputs are; older nodes do not depend on them
-  bool isDynamic;           // else a comparison is an error
-  std::vector<Branch> branches{};
-
-  // Whether one of these nodes depends on the inputs.
-  bool dependOnInputs(const AnyTape& tape, std::size_t first, std::size_t count) const;
-  // Whether a comparison of a node is to be noted or refused.
-  bool concerns(const AnyTape& tape, std::size_t node) const {
-    return node >= from && (isDynamic || dependOnInputs(tape, node, 1));
-  }
-};
 
 class AnyTape {
 public:
@@ -139,11 +117,9 @@ private:
 // Whether this context is inside of no_grad().
 bool computesWithoutGradients();
 
-class TapeIsBusy : public std::runtime_error {
-public:
-  explicit TapeIsBusy(const char* what = "this tape is in use by a long call of another thread")
-      : std::runtime_error(what) {}
-};
+inline void demandIdle(const AnyTape& tape) {
+  if (tape.busy) throw IsBusy();
+}
 
 template <class T> class TapeOf final : public AnyTape {
 public:
@@ -189,20 +165,13 @@ public:
     if (watchedFrom) watchedFrom = std::min(*watchedFrom, tape.records().size());
   }
 
-  // While one exists, the tape is in a long call that has given up the interpreter's lock.
-  class Busy {
-  public:
-    explicit Busy(TapeOf& owner) : owner_(owner) {
-      owner_.threshold_ = 0; // the first append afterwards sets it anew
-      owner_.busy = true;
-    }
-    ~Busy() { owner_.busy = false; }
-    Busy(const Busy&) = delete;
-    Busy& operator=(const Busy&) = delete;
-
-  private:
-    TapeOf& owner_;
-  };
+  // work() without the interpreter's lock; whoever else uses the tape meanwhile is told.
+  template <class Work> auto unlocked(const Work& work) {
+    const Busy inUse(busy);
+    threshold_ = 0; // the first append afterwards sets it anew
+    const Unlocked withoutLock;
+    return work();
+  }
 
   Tape tape;
 
@@ -222,7 +191,7 @@ private:
   }
 
   BURTORCH_COLD void makeRoom() {
-    if (busy) throw TapeIsBusy();
+    demandIdle(*this);
     settle();
     if (tape.size() >= room_) {
       if (marks == 0) collect();
@@ -265,14 +234,10 @@ AnyTape& currentTape();
 void enterTape(AnyTape& tape);
 void leaveTape(AnyTape& tape);
 
-// work() on so many nodes, without the lock if it takes more than a moment; whoever else uses
-// the tape meanwhile is told.
+// work() on so many nodes, without the lock if it takes more than a moment.
 template <class T, class Work>
 auto unlockedIfLong(TapeOf<T>& tape, std::size_t nodes, const Work& work) {
-  if (nodes < longSweep) return work();
-  const typename TapeOf<T>::Busy busy(tape);
-  const Unlocked unlocked;
-  return work();
+  return nodes < longWork ? work() : tape.unlocked(work);
 }
 
 } // namespace burtorch_python

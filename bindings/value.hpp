@@ -5,6 +5,9 @@
 // binding layer would cost several times the operation itself.
 #pragma once
 
+#include "errors.hpp"
+#include "names.hpp"
+#include "numbers.hpp"
 #include "tape.hpp"
 
 #include <Python.h>
@@ -50,37 +53,23 @@ template <class T> PyObject* newValue(TapeOf<T>& tape, const typename TapeOf<T>:
 template <class T> bool sweepFrom(TapeOf<T>& tape, const typename TapeOf<T>::Value& root);
 PyObject* backwardOf(PyObject* value, PyObject*); // the same, as a method
 
-// A new exception of the module, with these base classes: one, or a tuple.
-PyObject* newException(PyObject* module, const char* name, const char* doc, PyObject* bases);
-
-// Adds the type, its exceptions, and the functions of the operation table to the module.
+// Adds the type and the functions of the operation table to the module.
 void addValue(PyObject* module);
 
-// The functions of the table that take sequences of Values.
-std::vector<PyMethodDef>& reductions();
+// What the type is made of, each in the file of its topic.
+extern PyGetSetDef valueAttributes[];
+std::vector<PyMethodDef> valueMethods();    // those that are no operations
+std::vector<PyMethodDef>& tableMethods();   // all
+std::vector<PyMethodDef>& tableFunctions(); // of the module
+std::vector<PyMethodDef>& reductions();     // which take sequences of Values
+PyObject* compareValues(PyObject* x, PyObject* y, int operation);
+int isNonZero(PyObject* x);
+PyObject* refuseFloat(PyObject* x);
+PyObject* safeRepresent(PyObject* x);
+PyObject* detached(PyObject* x, PyObject*);
 
 // _repr_mimebundle_(include=None, exclude=None) of a Value or a Tape: burtorch.viz draws it.
 PyObject* notebookDisplay(PyObject* self, PyObject* args, PyObject* keywords);
-
-// Turns the C++ exception being handled into a Python one. To be called in a catch block.
-void translateException();
-
-template <class F> PyObject* guarded(F&& f) noexcept {
-  try {
-    return f();
-  } catch (...) {
-    translateException();
-    return nullptr;
-  }
-}
-
-// Errors are set, and nullptr returned for the caller to return.
-PyObject* typeError(const char* format, PyObject* object); // its type's name fills in the format
-PyObject* differentTapes();
-[[noreturn]] void raiseGraphError(const std::string& what); // burtorch.GraphError
-
-// "… would cut the graph silently": what a function that knows only numbers does to Values.
-std::string wouldCut(const std::string& what);
 
 // Throws GraphError where a function is being recorded and one of these nodes depends on its inputs:
 // `what`, "reads .data of a Value" for example, would hold for all of them.
@@ -96,17 +85,6 @@ template <class T> void demandGradients(TapeOf<T>& t, const typename TapeOf<T>::
     refuseIfTraced(t, root.sysGetRawNodeIndex(), 1, "goes backward from a Value");
   }
 }
-bool checkCount(Py_ssize_t got, Py_ssize_t want); // of arguments
-
-// A plain number, as Python programs have them: float, int, bool, NumPy scalar. False without an
-// error set: something else. False with an error set: a number that does not fit.
-bool asNumber(PyObject* object, double& number);
-
-// left < right and the like: operation is Py_LT, Py_LE, Py_GT, Py_GE, Py_EQ or Py_NE.
-bool compare(double left, double right, int operation);
-
-// The name in Python of a C++ function of the table.
-std::string snakeCase(const char* camelCase);
 
 // For tables of functions, which live as long as the module.
 inline const char* keep(const std::string& text) { return (new std::string(text))->c_str(); }

@@ -48,7 +48,7 @@ private:
   alignas(8) std::byte handle_[sizeof(ViewOf<float>)];
 };
 
-// An operation of the table on every element, for value.cpp's functions; nullptr without an error
+// An operation of the table on every element, for the functions of the table; nullptr without an error
 // set if the operands are no views.
 PyObject* mapView(bt::Op operation, PyObject* x);
 PyObject* mapView(bt::Op operation, PyObject* x, PyObject* y);

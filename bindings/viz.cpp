@@ -33,12 +33,9 @@ bt::viz::Selection selection(Limit depth, Limit maxNodes, Limit parametersBelow,
 
 // f(tape) without the interpreter's lock if the tape is large, so that nobody waits for a long text.
 template <class T, class F> auto onIdleTape(TapeOf<T>& t, const F& f) {
-  constexpr std::size_t large = std::size_t{1} << 14;
-  if (t.busy) throw TapeIsBusy();
-  if (t.tape.size() < large) return f(t.tape);
-  const typename TapeOf<T>::Busy busy(t);
-  const Unlocked unlocked;
-  return f(t.tape);
+  demandIdle(t);
+  constexpr std::size_t numbersPerNode = 8; // that could be swept while the text of one is made
+  return unlockedIfLong(t, t.tape.size() * numbersPerNode, [&] { return f(t.tape); });
 }
 
 [[noreturn]] void refuse(const char* wanted, const py::object& object) {
@@ -67,29 +64,20 @@ template <class F> auto withRootOrTape(const py::object& object, const F& f) {
 
 bt::viz::Fields fieldsNamed(const Texts& names) {
   using bt::viz::Fields;
-  static const std::vector<std::pair<std::string, Fields>> known{
+  static constexpr std::pair<const char*, Fields> known[] = {
       {"label", Fields::label}, {"operation", Fields::operation},
       {"value", Fields::value}, {"gradient", Fields::gradient},
       {"index", Fields::index}, {"derivatives", Fields::derivatives},
   };
   Fields fields = Fields::none;
-  for (const std::string& name : names) {
-    const auto at = std::ranges::find(known, name, &std::pair<std::string, Fields>::first);
-    if (at == known.end()) {
-      std::string all;
-      for (const auto& each : known) all += (all.empty() ? "" : ", ") + each.first;
-      throw py::value_error("unknown field '" + name + "'; there are " + all);
-    }
-    fields = fields | at->second;
-  }
+  for (const std::string& name : names) fields = fields | named("field", name, known);
   return fields;
 }
 
 bt::viz::Direction directionNamed(const std::string& name) {
-  if (name == "LR") return bt::viz::Direction::leftToRight;
-  if (name == "TB") return bt::viz::Direction::topToBottom;
-  throw py::value_error("direction is 'LR' (left to right) or 'TB' (top to bottom), not '" + name +
-                        "'");
+  static constexpr std::pair<const char*, bt::viz::Direction> known[] = {
+      {"LR", bt::viz::Direction::leftToRight}, {"TB", bt::viz::Direction::topToBottom}};
+  return named("direction", name, known);
 }
 
 std::string dot(const py::object& root, const std::string& title, Limit depth, Limit maxNodes,

@@ -151,7 +151,7 @@ def test_metadata(wheel: Path) -> None:
         (name,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
         metadata = HeaderParser().parsestr(archive.read(name).decode())
     needed = [item for item in metadata.get_all("Requires-Dist", []) if "extra" not in item]
-    assert sorted(needed) == ["graphviz", "numpy", "safetensors", "tqdm"]
+    assert sorted(needed) == ["graphviz", "numpy", "tqdm"]
     assert set(metadata.get_all("Provides-Extra", [])) == {"viz", "test", "bench", "dev"}
     oldest = ".".join(map(str, setup.OLDEST_PYTHON))
     assert metadata["Requires-Python"] == f">={oldest}"

@@ -29,6 +29,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ._core import Error
+
 __all__ = ["CompilerError", "cache_folder", "compiler", "in_background", "load"]
 
 # Value-safe: no fused operations where the program has none, no reordering. Nobody reads errno or
@@ -45,7 +47,7 @@ LONG_TEXT = 200_000  # characters
 NATIVE = ["-march=native"]
 
 
-class CompilerError(RuntimeError):
+class CompilerError(Error):
     """The C compiler could not compile what it was given."""
 
 

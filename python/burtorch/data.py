@@ -16,12 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._core import Error
+
 Ids = NDArray[np.int64]
 END = "\n"
 _HELD_BACK = 10  # one part in so many is kept for validation
 
 
-class DataError(ValueError):
+class DataError(Error, ValueError):
     """A text that can't be trained on; the message says why."""
 
 

@@ -20,13 +20,14 @@ from typing import Any, Callable
 import numpy as np
 
 from . import data, io, optim
+from ._core import Error
 from .nn import GPT, CharMLP
 
 CHECKPOINT = "checkpoint.safetensors"
 _VALIDATION_SAMPLES = 2048
 
 
-class TrainingError(Exception):
+class TrainingError(Error):
     """Something the person at the keyboard has to decide; the message says what."""
 
 

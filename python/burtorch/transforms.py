@@ -18,12 +18,12 @@ from typing import Any, Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from ._core import Tape, Value, View, _compile, backward, current_tape
+from ._core import Error, Tape, Value, View, _compile, backward, current_tape
 
 __all__ = ["GradientError", "check_grad", "grad", "value_and_grad"]
 
 
-class GradientError(AssertionError):
+class GradientError(Error, AssertionError):
     """A gradient differs from central differences."""
 
 

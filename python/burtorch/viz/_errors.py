@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+from .._core import Error
 
-class DrawingError(RuntimeError):
+
+class DrawingError(Error):
     """A picture could not be made. `text` is the DOT text or the script, to be drawn elsewhere."""
 
     def __init__(self, message: str, text: str) -> None:
