@@ -39,12 +39,12 @@ struct LayerNorm {
   }
 
   template <class Row, class Weights, class Number>
-  static constexpr auto ofRow(const Row& x, const Weights& scale, const Weights& shift,
+  static constexpr auto ofRow(const Row& x, const Weights& weight, const Weights& bias,
                               const Number& eps) {
     const auto moments = momentsOf(x);
     const auto inverse = inverseRoot(moments.variance + eps);
     return rowOf(countOf(x),
-                 [&](std::size_t j) { return moments.centred[j] * inverse * scale[j] + shift[j]; });
+                 [&](std::size_t j) { return moments.centred[j] * inverse * weight[j] + bias[j]; });
   }
   template <class Parts> static auto expanded(const Parts& p) {
     return eachRow(p.views[0],
