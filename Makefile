@@ -71,7 +71,7 @@ amalgamate: ## make the one-file header build/burtorch.h
 pictures: package ## draw the graphs of the README into docs/
 	@$(BIN)/python scripts/pictures.py
 
-loc: ## count the lines of the engine
+loc: ## count the lines of each folder, and those of the engine, which have a budget
 	@$(PYTHON) scripts/loc.py
 
 package: venv ## compile the Python package and install it into .venv
