@@ -10,6 +10,7 @@ from benchmarks.report import Column, Table, median, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "Ablations"
+ORDER = 9
 O3 = ("-O3", "-march=native")
 BUILDS = {  # title: compiler, flags
     "-O3 -march=native": ("", O3),

@@ -8,6 +8,7 @@ from benchmarks.runner import Result
 from benchmarks.works import ACTIVATIONS
 
 TITLE = "Saving and loading 7 numbers, FP64"
+ORDER = 3
 PAPER = {  # save, load, bytes
     "burtorch C++": "0.75 / 0.08 / 56",
     "PyTorch NumPy's bytes": "1.11 / 0.22 / 56",

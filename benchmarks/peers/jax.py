@@ -1,7 +1,7 @@
 # benchmarks/peers/jax.py — JAX: eager, jit, jit with the loop inside XLA, jit of a batch
 # SPDX-License-Identifier: MIT
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
-from benchmarks.works import BATCH, GRAPHS, INPUTS, model, summary
+from benchmarks.works import BATCH, GRAPHS, INPUTS, model, network, summary
 
 PEER = Peer("JAX", pip=["jax", "numpy"], packages=["jax", "jaxlib"])
 
@@ -148,3 +148,31 @@ def models(out_in: bool):
 
 PEER.offers("jit", "mlp", "gpt", tolerance=1e-4)(models(False))
 PEER.offers("jit, weights [out, in]", "mlp", "gpt", tolerance=1e-4, is_slow=True)(models(True))
+
+
+@PEER.offers("jit", "net", tolerance=1e-4)
+def layers(work: str, parameters: Parameters) -> Loop:
+    import jax
+    import jax.numpy as jnp
+
+    x, y, weights = network(parameters)
+    act = {"relu": jax.nn.relu, "tanh": jnp.tanh}[parameters["activation"]]
+
+    def loss_of(p: Any, x: Any, y: Any) -> Any:
+        *hidden, last = p
+        for w, b in hidden:
+            x = act(x @ w + b)
+        x = x @ last[0] + last[1]
+        return cross_entropy(x, y) if y.ndim == 1 else jnp.mean((x - y) ** 2)
+
+    run = jax.jit(jax.value_and_grad(loss_of))
+    p = [(jnp.asarray(w.T), jnp.asarray(b)) for w, b in weights]  # the faster layout
+    x, y = jnp.asarray(x), jnp.asarray(y)
+
+    def loop(count: int) -> Outputs:
+        for _ in range(count):
+            loss, gradients = run(p, x, y)
+            jax.block_until_ready(gradients)
+        return lambda: summary(loss, [g for pair in gradients for g in pair])
+
+    return loop
