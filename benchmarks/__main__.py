@@ -137,10 +137,11 @@ def run_all(options: argparse.Namespace, data: dict[str, Any]) -> None:
                 result = {"row": job.way.row, "case": job.case.title, "error": error}
             else:
                 result = run_one(job, options, references.get((job.case.work, job.case.title)))
-            best = done.get(job.key, result)
+            best: runner.Result = done.get(job.key, result)
             if "min" in result and not is_reused:
                 passes = [*best.get("passes", []), {k: result[k] for k in PASS if k in result}]
-                best = {**min(best, result, key=lambda r: r.get("min", math.inf)), "passes": passes}
+                best = min(best, result, key=lambda r: float(r.get("min", math.inf)))
+                best = {**best, "passes": passes}
             done[job.key] = best
             if "error" not in best:
                 references.setdefault((job.case.work, job.case.title), best)
@@ -163,7 +164,9 @@ def write(data: dict[str, Any], folder: Path, to_docs: bool, expected: list[chec
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     data["plots"] = report.plots(data, folder)
-    text = report.markdown(data, check.compare(data["results"], expected, data["machine"]["processor"]))
+    text = report.markdown(
+        data, check.compare(data["results"], expected, data["machine"]["processor"])
+    )
     head = "<!-- {} — how fast burtorch is beside others, measured by `make bench` -->\n<!-- SPDX-License-Identifier: MIT -->\n# Benchmarks\n\n"  # fmt: skip
     (folder / "report.md").write_text(head.format("report.md") + text, encoding="utf-8")
     say(f"\n{text}\nwritten to {folder}")

@@ -17,7 +17,9 @@ from pathlib import Path
 from benchmarks.runner import Result
 
 EXPECTED = Path(__file__).with_name("expected.toml")
-REACHED = "[reached."  # from here to its end the file is written by --reached, a table per processor
+REACHED = (
+    "[reached."  # from here to its end the file is written by --reached, a table per processor
+)
 LEAST_NOISE = 0.05  # two builds of one source differ by so much: where their code lies in memory
 PASSES = 3  # whose figures are compared
 

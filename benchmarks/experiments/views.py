@@ -40,6 +40,8 @@ def tables(results: list[Result]) -> list[Table]:
             found.append(Table(f"{name}: µs per gradient", columns, "", "line", "batch"))
     if "AdamW" in there:
         steps = Column("µs per step", per_gradient(1e6), "AdamW", beside=median(1e6))
-        text = "The paper's GPT, made of layers by a user, and the built-in one; the same parameters."
+        text = (
+            "The paper's GPT, made of layers by a user, and the built-in one; the same parameters."
+        )
         found.append(Table("Steps of an optimizer", [steps], text))
     return found

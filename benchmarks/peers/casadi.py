@@ -59,9 +59,9 @@ def buffered(function: Any, work: str) -> Loop:
 
     buffer, run = function.buffer()
     x, value, gradient = np.array(POINTS[work]), np.empty(1), np.empty(len(POINTS[work]))
-    buffer.set_arg(0, memoryview(x))
-    buffer.set_res(0, memoryview(value))
-    buffer.set_res(1, memoryview(gradient))
+    buffer.set_arg(0, x.data)
+    buffer.set_res(0, value.data)
+    buffer.set_res(1, gradient.data)
     kept = x, buffer  # the buffer only points to the input
 
     def loop(count: int) -> list[float]:
