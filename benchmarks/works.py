@@ -12,6 +12,22 @@ WANT = {
     "tiny": (612.5, -35.0, 1050.0),
     "small": (24.70408163265306, 138.83381924198252, 645.5772594752186),
 }
+FUNCTIONS = ("exp", "log", "tanh")
+PRODUCTS = ("NT", "NN", "TN", "fused backward")  # of a linear layer: m samples, k inputs, n outputs
+KERNELS = (  # beside them; with the sizes of the GPT
+    "attention",
+    "attention backward",
+    "layer norm",
+    "layer norm backward",
+    "cross-entropy",
+    "cross-entropy backward",
+    "softmax",
+    "relu",
+    "relu backward",
+    "tanh of 768",
+    "tanh of 768 backward",
+)
+LARGE = 1_079_003  # parameters of a CharMLP with 1 024 hidden units
 BATCH = 100_000  # samples of a graph in one call
 ACTIVATIONS = (-4.0, 2.0, -1.0, 6.0, -7.0, 49.0, WANT["small"][0])  # a … g of the small graph
 

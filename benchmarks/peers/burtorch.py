@@ -2,14 +2,21 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from benchmarks.registry import NOT_HERE, Loop, MissingError, Outputs, Parameters, Peer
 from benchmarks.works import (
     ACTIVATIONS,
     BATCH,
+    FUNCTIONS,
+    KERNELS,
+    LARGE,
     POINTS,
+    PRODUCTS,
     eager,
     files,
     function_of,
@@ -26,10 +33,30 @@ for name, source in {
     "replay": "burtorch_compiled",
     "program": "burtorch",
     "native": "burtorch_compiled",
+    "leaves": "burtorch",
 }.items():
     PEER.program(f"C++ {name}", source, "tiny", "small", argument=name)
+PEER.program("C++ replay, batch", "burtorch_compiled", "tiny", "small", argument="batch")
+PEER.program("C++ numbers", "burtorch", "distances", argument="eager")
+PEER.program("C++ a leaf each", "burtorch", "distances", argument="leaves")
+for name in ("float", "simd<float, 8>", "double", "simd<double, 4>"):
+    PEER.program(f"C++ {name}", "burtorch_scalars", "lanes", argument=name, tolerance=1e-5)
+for name, tolerance in {"float": 1e-5, "float16": 0.05, "bfloat16": 0.5}.items():
+    PEER.program(
+        f"C++ {name}", "burtorch_scalars", "affine tanh", argument=name, tolerance=tolerance
+    )
+for name in ("lanes", "std"):
+    PEER.program(f"C++ {name}", "burtorch_scalars", *FUNCTIONS, argument=name, tolerance=1e-5)
+PEER.program(
+    "C++ kernel", "burtorch_kernels", *PRODUCTS, *KERNELS, argument="kernel", tolerance=1e-4
+)
+PEER.program("C++ plain loops", "burtorch_kernels", *PRODUCTS[:3], argument="plain", tolerance=1e-4)
 PEER.program("C++", "burtorch_models", "mlp", "gpt", tolerance=1e-4)
 PEER.program("C++", "burtorch_files", "save", "load")
+for name in ("write and rename", "atomic", "durable"):
+    PEER.program(f"C++ {name}", "burtorch_files", "save model", argument=name)
+for name in ("mapped", "read"):
+    PEER.program(f"C++ {name}", "burtorch_files", "load model", argument=name)
 
 
 @PEER.offers("Python eager", "tiny", "small")
@@ -238,3 +265,113 @@ def built_in() -> Any:
 PEER.offers("Python AdamW, GPT of layers", "step")(step(gpt_of_layers, "AdamW"))
 PEER.offers("Python AdamW, built-in GPT", "step")(step(built_in, "AdamW"))
 PEER.offers("Python zero_grad, GPT of layers", "step")(step(gpt_of_layers, "zero_grad"))
+
+
+def writing(how: str) -> Callable[[str, Parameters], Loop]:
+    def make(work: str, parameters: Parameters) -> Loop:
+        import burtorch as bt
+
+        model = bt.nn.CharMLP(hidden=1024)
+        path, content = Path(parameters["path"]), memoryview(model.values.data).cast("B")
+
+        def write_and_rename() -> None:
+            beside = path.with_suffix(".tmp")
+            file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+            os.write(file, content)
+            os.close(file)
+            os.rename(beside, path)
+
+        save: Callable[[], object] = {
+            "write and rename": write_and_rename,
+            "save": lambda: bt.save(model, path),
+            "save, durable=False": lambda: bt.save(model, path, durable=False),
+        }[how]
+
+        def loop(count: int) -> Outputs:
+            for _ in range(count):
+                save()
+            return lambda: [min(path.stat().st_size // 4, LARGE)]  # a file may have a head
+
+        return loop
+
+    return make
+
+
+def reading(how: str) -> Callable[[str, Parameters], Loop]:
+    def make(work: str, parameters: Parameters) -> Loop:
+        import burtorch as bt
+
+        model, path = bt.nn.CharMLP(hidden=1024), parameters["path"]
+        bt.save(model, path)
+        load: Callable[[], object] = {
+            "load_checkpoint, mapped": lambda: bt.load_checkpoint(path),
+            "load_checkpoint, restore": lambda: bt.load_checkpoint(path).restore(model=model),
+            "load, makes the model": lambda: bt.load(path),
+        }[how]
+
+        def loop(count: int) -> list[float]:
+            for _ in range(count):
+                load()
+            return [model.num_parameters]
+
+        return loop
+
+    return make
+
+
+for name in ("save, durable=False", "save", "write and rename"):
+    PEER.offers(f"Python {name}", "save model")(writing(name))
+for name in ("load_checkpoint, mapped", "load_checkpoint, restore", "load, makes the model"):
+    PEER.offers(f"Python {name}", "load model")(reading(name))
+
+
+def importing(name: str) -> Callable[[str, Parameters], Loop]:
+    """Return how to make the loop that imports, which takes time only once."""
+
+    def make(work: str, parameters: Parameters) -> Loop:
+        def loop(count: int) -> list[float]:
+            importlib.import_module(name)
+            return []
+
+        return loop
+
+    return make
+
+
+PEER.offers("Python import burtorch", "import")(importing("burtorch"))
+PEER.offers("Python import numpy", "import")(importing("numpy"))
+
+
+@PEER.offers("Python", "values")
+def living(work: str, parameters: Parameters) -> Loop:
+    import burtorch as bt
+
+    tape = bt.Tape(capacity=parameters["n"])
+    kept: list[bt.Value] = []
+
+    def loop(count: int) -> list[float]:
+        with tape:
+            kept[:] = [bt.Value(0.5) for _ in range(parameters["n"])]
+        return [len(kept)]
+
+    return loop
+
+
+@PEER.offers("Python viz.live", "live")
+def live(work: str, parameters: Parameters) -> Loop:
+    """An update of a view; its clock moves by a step's time with each, whatever they take."""
+    import burtorch as bt
+    from burtorch.viz import _live
+
+    clock = 0.0
+    vars(_live)["monotonic"] = lambda: clock
+    view = bt.viz.live(Path(parameters["path"]).with_name("run.png"))
+
+    def loop(count: int) -> list[float]:
+        nonlocal clock
+        for _ in range(count):
+            clock += parameters["step"]
+            view.update(loss=0.5, grad_norm=1.0)
+        return []
+
+    return loop

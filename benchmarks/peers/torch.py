@@ -121,3 +121,18 @@ def raw_files(work: str, parameters: Parameters) -> Loop:
         lambda: values.numpy().tofile(path),
         lambda: torch.from_numpy(np.fromfile(path)),
     )
+
+
+@PEER.offers("torch.load", "load model")
+def large_file(work: str, parameters: Parameters) -> Loop:
+    import torch
+
+    weights, _, _ = model("mlp", {"e": 1024, "b": 1})
+    torch.save({name: torch.from_numpy(w) for name, w in weights.items()}, parameters["path"])
+
+    def loop(count: int) -> list[float]:
+        for _ in range(count):
+            state = torch.load(parameters["path"], weights_only=True)
+        return [sum(w.numel() for w in state.values())]
+
+    return loop
