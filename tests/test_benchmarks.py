@@ -74,6 +74,22 @@ def test_only_the_harness_and_the_worker_are_started() -> None:
     assert not list(folder.glob("*.cpp"))
 
 
+def test_the_papers_graphs_are_written_once_per_language() -> None:
+    folder = ROOT / "benchmarks"
+    sources = [path for path in folder.rglob("*") if path.suffix in (".py", ".hpp", ".cpp")]
+    found = [p.name for p in sources if "relu(b - a)" in p.read_text(encoding="utf-8")]
+    assert sorted(found) == ["graphs.hpp", "works.py"]
+
+
+def test_default_compilation_is_measured_when_its_background_work_is_done() -> None:
+    result = run_worker("Python compiled, auto, bound", "pendulum", seconds=0, rounds=1)
+    if "error" in result:  # no C compiler
+        assert "no native code" in result["error"]
+        return
+    replayed = run_worker("Python compiled, replay, bound", "pendulum", seconds=0, rounds=1)
+    assert result["outputs"] == pytest.approx(replayed["outputs"], rel=1e-12)
+
+
 def test_every_peer_offers_something_that_an_experiment_asks_for() -> None:
     peers = registry.peers()
     experiments = registry.experiments().values()
