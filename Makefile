@@ -11,7 +11,7 @@ TOOLS = PATH="$(BIN):$$PATH" CXX="$$($(PYTHON) scripts/setup.py --compiler)"
 HEADERS = $(shell find include -name '*.hpp' -o -name '*.h')
 CPP_FILES = $(shell find include cpp_tests benchmarks examples bindings -name '*.cpp' -o -name '*.hpp' -o -name '*.h')
 
-.PHONY: help demo test sanitize slow fuzz bench bench-cpp lint format amalgamate pictures table loc clean package venv
+.PHONY: help demo test sanitize slow fuzz bench lint format amalgamate pictures table loc clean package venv
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -40,13 +40,8 @@ fuzz: package ## feed the loaders with nonsense, a minute each (SECONDS=60); ARG
 	@$(PYTHON) scripts/setup.py --clang
 	@$(PYTHON) scripts/fuzz.py --seconds $(or $(SECONDS),60) --seed $(or $(SEED),0) $(ARGS)
 
-bench: package ## every experiment of the paper against other libraries; QUICK=1 for minutes, ARGS="--only small --check"
+bench: package ## every experiment of the paper, and more, against other libraries; QUICK=1 for minutes, ARGS="--only small --check"
 	@$(BIN)/python -m benchmarks $(if $(QUICK),--quick) $(ARGS)
-
-bench-cpp: venv ## one C++ benchmark (BENCH=eager, scalars, kernels …); NATIVE=1 compiles for this machine
-	@$(TOOLS) cmake --preset release -DBURTORCH_NATIVE=$(if $(NATIVE),ON,OFF) > build/bench.log || { cat build/bench.log; exit 1; }
-	@$(TOOLS) cmake --build --preset release -j $(JOBS) --target bench_$(or $(BENCH),eager)
-	@build/release/benchmarks/bench_$(or $(BENCH),eager) $(ARGS)
 
 lint: ## check formatting, spelling, types and common mistakes
 	@$(PYTHON) scripts/setup.py --dev
@@ -76,7 +71,7 @@ pictures: package ## draw the graphs of the README into docs/
 table: ## bring what repeats the table of operations up to date: Python's types, docs/operations.md
 	@$(PYTHON) scripts/make_table.py
 
-loc: ## count the lines of the engine
+loc: ## count the lines of each folder, and those of the engine, which have a budget
 	@$(PYTHON) scripts/loc.py
 
 package: venv ## compile the Python package and install it into .venv

@@ -26,6 +26,7 @@ from benchmarks.registry import Job, MissingError, Peer
 
 LEFT_OUT = "left out by --quick"
 DOCS = environment.ROOT / "docs"
+PASS = ("min", "VmHWM")  # what every pass is remembered for, not only the best: noise
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -35,7 +36,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--only", type=names, default=[], metavar="NAMES", help=f"experiments, of {', '.join(registry.EXPERIMENTS)}")  # fmt: skip
+    parser.add_argument("--only", type=names, default=[], metavar="NAMES", help=f"experiments, of {', '.join(registry.experiments())}")  # fmt: skip
     parser.add_argument("--peers", type=names, default=[], metavar="NAMES", help="peers beside this project's own rows (default: all)")  # fmt: skip
     parser.add_argument("--no-peers", action="store_true", help="only this project's own rows")
     parser.add_argument("--quick", action="store_true", help="fewer cases, shorter: minutes")
@@ -128,20 +129,19 @@ def run_all(options: argparse.Namespace, data: dict[str, Any]) -> None:
             error = problems.get(job.way.peer.name, "")
             if options.quick and left_out(job):
                 error = error or LEFT_OUT
-            if i < len(jobs) and job.key in done:
+            is_reused = i < len(jobs) and job.key in done
+            if is_reused:
                 result = done[job.key]
             elif error or time.monotonic() > end:
                 error = error or "no time left"
                 result = {"row": job.way.row, "case": job.case.title, "error": error}
             else:
                 result = run_one(job, options, references.get((job.case.work, job.case.title)))
-            best = done.get(job.key, result)
-            if best is not result and "min" in result:
-                minima = [*best.get("minima", []), result["min"]]
-                best = min(best, result, key=lambda r: r.get("min", math.inf))
-                best["minima"] = minima
-            elif "min" in result:
-                best.setdefault("minima", [result["min"]])
+            best: runner.Result = done.get(job.key, result)
+            if "min" in result and not is_reused:
+                passes = [*best.get("passes", []), {k: result[k] for k in PASS if k in result}]
+                best = min(best, result, key=lambda r: float(r.get("min", math.inf)))
+                best = {**best, "passes": passes}
             done[job.key] = best
             if "error" not in best:
                 references.setdefault((job.case.work, job.case.title), best)
@@ -164,7 +164,9 @@ def write(data: dict[str, Any], folder: Path, to_docs: bool, expected: list[chec
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "results.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     data["plots"] = report.plots(data, folder)
-    text = report.markdown(data, check.compare(data["results"], expected))
+    text = report.markdown(
+        data, check.compare(data["results"], expected, data["machine"]["processor"])
+    )
     head = "<!-- {} — how fast burtorch is beside others, measured by `make bench` -->\n<!-- SPDX-License-Identifier: MIT -->\n# Benchmarks\n\n"  # fmt: skip
     (folder / "report.md").write_text(head.format("report.md") + text, encoding="utf-8")
     say(f"\n{text}\nwritten to {folder}")
@@ -208,11 +210,11 @@ def main(arguments: list[str] | None = None) -> int:
     if data["results"]:
         write(data, folder, options.docs, expected)
     if options.check:
-        verdicts = check.compare(data["results"], expected)
+        verdicts = check.compare(data["results"], expected, data["machine"]["processor"])
         say("\n".join(["", *map(str, verdicts)]))
         status = status or (0 if check.is_good(verdicts) else 1)
     if options.reached:
-        check.write_reached(data["results"], expected)
+        check.write_reached(data["results"], expected, data["machine"]["processor"])
     return status
 
 

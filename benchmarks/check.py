@@ -1,22 +1,27 @@
 # benchmarks/check.py — compares ratios of a run with benchmarks/expected.toml
 # SPDX-License-Identifier: MIT
-"""Ratios of two rows of one run, not times: they hold on other machines, too.
+"""Ratios of two rows of one run, not times.
 
-A ratio must not exceed what is asked for (`at_most`), nor what a good run reached by more than the noise
-that this run measured itself: how far the minima of its passes are apart, for both rows.
+A ratio must not exceed what is asked for (`at_most`). It must not exceed what a good run on the same processor
+reached by more than the noise of this run, either. What another processor reached is shown and never judged. The
+noise is measured on both rows: how far the figures of the passes are apart, and the rounds of a pass.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.runner import Result
 
 EXPECTED = Path(__file__).with_name("expected.toml")
-REACHED = "[reached]\n"  # from here to its end the file is written by --reached
-LEAST_NOISE = 0.05  # two runs of one build differ by so much
-PASSES = 3  # that noise takes
+REACHED = (
+    "[reached."  # from here to its end the file is written by --reached, a table per processor
+)
+LEAST_NOISE = 0.05  # two builds of one source differ by so much: where their code lies in memory
+PASSES = 3  # whose figures are compared
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,12 @@ class Ratio:
     of: str = "min"  # the figure: seconds, or VmHWM
     to_case: str = ""  # another case of the same experiment
     called: str = ""  # what the rows of `to` are together
-    reached: float | None = None
+    reached: Mapping[str, float] = field(default_factory=dict)  # by processor
+
+    def reached_elsewhere(self, processor: str) -> float | None:
+        """Return what the newest entry of another processor reached, where this one has none."""
+        others = [] if processor in self.reached else list(self.reached.values())
+        return others[-1] if others else None
 
     @property
     def what(self) -> str:
@@ -48,11 +58,21 @@ class Verdict:
     measured: float | None  # None: the text says why
     text: str
     is_good: bool = True
+    processor: str = ""
+
+    @property
+    def before(self) -> str:
+        """Return what was reached before, and whether that was elsewhere; empty where nothing is known."""
+        here = self.ratio.reached.get(self.processor)
+        elsewhere = self.ratio.reached_elsewhere(self.processor)
+        if here is None:
+            return "" if elsewhere is None else f"{elsewhere:.3g} on another processor"
+        return f"{here:.3g}"
 
     def __str__(self) -> str:
         if self.measured is None:
             return f"{self.text}: {self.ratio.name}"
-        before = "" if self.ratio.reached is None else f", reached before {self.ratio.reached:.3g}"
+        before = f", reached before {self.before}" if self.before else ""
         asked = f"{self.measured:.3g}, asked at most {self.ratio.at_most:.3g}"
         return f"{self.text}: {self.ratio.name}: {asked}{before}"
 
@@ -72,33 +92,47 @@ def read(path: Path = EXPECTED) -> list[Ratio]:
         for case, at_most in entry["at_most"].items():
             case, _, to_case = case.partition(" / ")
             ratio = Ratio(case=case, to_case=to_case, at_most=at_most, **shared)
-            reached = content.get("reached", {}).get(ratio.name)
-            found.append(Ratio(**{**vars(ratio), "reached": reached}))
+            tables = content.get("reached", {}).items()
+            reached = {name: table[ratio.name] for name, table in tables if ratio.name in table}
+            found.append(replace(ratio, reached=reached))
     return found
 
 
-def write_reached(results: list[Result], expected: list[Ratio], path: Path = EXPECTED) -> None:
-    """Write what this run reached into the file; what it did not measure stays."""
-    reached = {ratio.name: ratio.reached for ratio in expected}
-    for verdict in compare(results, expected):
+def write_reached(
+    results: list[Result], expected: list[Ratio], processor: str, path: Path = EXPECTED
+) -> None:
+    """Write what this run reached into the file; other processors' figures and what it did not measure stay."""
+    tables: dict[str, dict[str, float]] = {}
+    for ratio in expected:
+        for name, figure in ratio.reached.items():
+            tables.setdefault(name, {})[ratio.name] = figure
+    for verdict in compare(results, expected, processor):
         if verdict.measured is not None:
-            reached[verdict.ratio.name] = verdict.measured
-    head = path.read_text(encoding="utf-8").partition(REACHED)[0]
-    lines = [f'"{name}" = {value:.3g}\n' for name, value in reached.items() if value is not None]
-    path.write_text(head + REACHED + "".join(lines), encoding="utf-8")
+            tables.setdefault(processor, {})[verdict.ratio.name] = verdict.measured
+    text = path.read_text(encoding="utf-8").partition(REACHED)[0].rstrip() + "\n"
+    for name, figures in tables.items():
+        lines = [f'"{ratio.name}" = {figures[ratio.name]:.3g}\n' for ratio in expected if ratio.name in figures]  # fmt: skip
+        text += f"\n{REACHED}{json.dumps(name, ensure_ascii=False)}]\n" + "".join(lines)
+    path.write_text(text, encoding="utf-8")
 
 
-def noise(result: Result) -> float:
-    """Return how much slower the worst pass was than the best."""
-    minima = result.get("minima") or [1.0]
-    return float(max(minima) / min(minima) - 1)
+def noise(result: Result, of: str = "min") -> float | None:
+    """Return by how much figures of this run differ that should be the same; None if there is one only.
+
+    That is the worst pass beside the best, and for times the first quartile of a pass's rounds beside its minimum.
+    """
+    figures = [each[of] for each in result.get("passes", []) if of in each]
+    found = [max(figures) / min(figures) - 1] if len(figures) > 1 else []
+    if of == "min" and "quartile" in result:
+        found.append(result["quartile"] / result["min"] - 1)
+    return max(found) if found else None
 
 
-def compare(results: list[Result], expected: list[Ratio]) -> list[Verdict]:
-    return [judge(results, ratio) for ratio in expected]
+def compare(results: list[Result], expected: list[Ratio], processor: str) -> list[Verdict]:
+    return [replace(judge(results, ratio, processor), processor=processor) for ratio in expected]
 
 
-def judge(results: list[Result], ratio: Ratio) -> Verdict:
+def judge(results: list[Result], ratio: Ratio, processor: str) -> Verdict:
     def rows(case: str, names: tuple[str, ...]) -> list[Result]:
         return [
             r
@@ -118,9 +152,14 @@ def judge(results: list[Result], ratio: Ratio) -> Verdict:
     measured = float(mine[0][ratio.of] / other[ratio.of])
     if measured > ratio.at_most:
         return Verdict(ratio, measured, "SLOWER than asked", False)
-    both = noise(mine[0]) + noise(other) if ratio.of == "min" else 0.0
-    if ratio.reached is not None and measured > ratio.reached * (1 + max(LEAST_NOISE, both)):
-        return Verdict(ratio, measured, f"SLOWER than before (noise {both:.0%})", False)
+    before, noises = ratio.reached.get(processor), [noise(r, ratio.of) for r in (mine[0], other)]
+    if before is None:
+        return Verdict(ratio, measured, "good")
+    known = [x for x in noises if x is not None]
+    if len(known) < len(noises):
+        return Verdict(ratio, measured, "good as asked; noise unknown, not compared with before")
+    if measured > before * (1 + max(LEAST_NOISE, sum(known))):
+        return Verdict(ratio, measured, f"SLOWER than before (noise {sum(known):.1%})", False)
     return Verdict(ratio, measured, "good")
 
 

@@ -144,20 +144,27 @@ def compiler_version(names: list[str] | None) -> str:
     return f"{found.kind} {run([found.path, option]).strip()}"
 
 
+def processor() -> str:
+    """Return the processor's name with the numbers of its model: virtual machines often have no other name."""
+    import platform
+
+    name = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n")[0].splitlines()
+    except OSError:
+        lines = []
+    said = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    numbers = ("cpu family", "model", "stepping", "CPU implementer", "CPU part")
+    words = [f"{key.removeprefix('cpu ')} {said[key]}" for key in numbers if key in said]
+    return ", ".join([said.get("model name", name), *words, f"{os.cpu_count()} cores"])
+
+
 def machine() -> dict[str, str]:
     """Say what the figures were measured on."""
     import platform
 
-    cpu = platform.processor() or platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                cpu = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
     return {
-        "processor": f"{cpu}, {os.cpu_count()} cores",
+        "processor": processor(),
         "system": f"{platform.system()} {platform.release().partition('-')[0]}",
         "python": platform.python_version(),
         "compiler": compiler_version(None) or "none",

@@ -1,4 +1,4 @@
-// benchmarks/graphs.hpp — the paper's tiny and small graph, written once for everything that computes them
+// benchmarks/graphs.hpp — the paper's tiny and small graph, once for all of benchmarks/cpp; GRAPHS of works.py in Python
 // SPDX-License-Identifier: MIT
 #pragma once
 

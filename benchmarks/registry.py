@@ -3,7 +3,7 @@
 """A *work* is a computation with parameters ("small", "mlp" with e=64 b=1), a *way* one peer's way of doing it.
 
 A peer is one file in benchmarks/peers with a PEER, an experiment one file in benchmarks/experiments with
-TITLE, jobs() and tables(). Neither is listed anywhere else: the folders are the registry.
+TITLE, ORDER (its place in the report), jobs() and tables(). Neither is listed anywhere: the folders are scanned.
 """
 
 from __future__ import annotations
@@ -14,17 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-EXPERIMENTS = [
-    "tiny",
-    "small",
-    "saveload",
-    "mlp",
-    "gpt",
-    "energy",
-    "scaling",
-    "memory",
-    "ablations",
-]
 NOT_HERE = "not available in this build"
 
 Parameters = dict[str, Any]
@@ -166,18 +155,19 @@ def peers(names: Iterable[str] = ()) -> list[Peer]:
 
 
 def experiments(names: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the modules of these experiments (default: all), in the order of the paper."""
-    unknown = [name for name in names if name not in EXPERIMENTS]
+    """Return the modules of these experiments (default: all), in their own order: the paper's first."""
+    import benchmarks.experiments as folder
+
+    found = [
+        (module.name, importlib.import_module(f"benchmarks.experiments.{module.name}"))
+        for module in pkgutil.iter_modules(folder.__path__)
+    ]
+    known = dict(sorted(found, key=lambda each: (each[1].ORDER, each[0])))
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise SystemExit(
-            f"no experiment is called {unknown[0]!r}; there are {', '.join(EXPERIMENTS)}"
-        )
-    chosen = set(names) or set(EXPERIMENTS)
-    return {
-        name: importlib.import_module(f"benchmarks.experiments.{name}")
-        for name in EXPERIMENTS
-        if name in chosen
-    }
+        raise SystemExit(f"no experiment is called {unknown[0]!r}; there are {', '.join(known)}")
+    chosen = set(names) or set(known)
+    return {name: module for name, module in known.items() if name in chosen}
 
 
 def cross(peers: Iterable[Peer], cases: Sequence[Case], **how: bool) -> list[Job]:

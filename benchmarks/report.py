@@ -114,7 +114,7 @@ def verdict_lines(verdicts: list[check.Verdict]) -> list[str]:
     lines += ["|---|---|---|---:|---:|---:|---|"]
     for v in verdicts:
         r = v.ratio
-        cells = [r.experiment, r.case, r.what, cell(v.measured), cell(r.at_most), cell(r.reached)]
+        cells = [r.experiment, r.case, r.what, cell(v.measured), cell(r.at_most), v.before or "–"]
         lines.append("| " + " | ".join([*cells, v.text.replace("|", "/")]) + " |")
     return lines
 

@@ -188,6 +188,8 @@ def run(job: Job, seconds: float, rounds: int, timeout: float, reference: Result
     times = [x for each in runs for x in each.pop("times")]
     found.pop("said")
     result.update(found, min=min(times), median=statistics.median(times), rounds=len(times))
+    if len(times) > 1:
+        result["quartile"] = sorted(times)[len(times) // 4]
     want = job.case.want or tuple((reference or result)["outputs"])
     if differ(result["outputs"], want, job.way.tolerance):
         text = ", ".join(f"{x:.6g}" for x in result["outputs"])

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.registry import Loop, Outputs
+from benchmarks.registry import Loop, Outputs, Parameters
 
 INPUTS = {"tiny": (-41.0, 2.0), "small": (-4.0, 2.0)}
 WANT = {
     "tiny": (612.5, -35.0, 1050.0),
     "small": (24.70408163265306, 138.83381924198252, 645.5772594752186),
 }
+FUNCTIONS = ("exp", "log", "tanh")
+PRODUCTS = ("NT", "NN", "TN", "fused backward")  # of a linear layer: m samples, k inputs, n outputs
+KERNELS = (  # beside them; with the sizes of the GPT
+    "attention",
+    "attention backward",
+    "layer norm",
+    "layer norm backward",
+    "cross-entropy",
+    "cross-entropy backward",
+    "softmax",
+    "relu",
+    "relu backward",
+    "tanh of 768",
+    "tanh of 768 backward",
+)
+LARGE = 1_079_003  # parameters of a CharMLP with 1 024 hidden units
 BATCH = 100_000  # samples of a graph in one call
 ACTIVATIONS = (-4.0, 2.0, -1.0, 6.0, -7.0, 49.0, WANT["small"][0])  # a … g of the small graph
 
@@ -38,6 +54,49 @@ def small(a: Any, b: Any, relu: Any) -> Any:
 
 
 GRAPHS = {"tiny": tiny, "small": small}
+BODIES, STEPS = 50, 100
+
+
+def gravity(x: Any, functions: Any) -> Any:
+    """Return the potential energy of bodies; x holds their coordinates, softened near 0."""
+    energy: Any = 0.0
+    for i in range(BODIES):
+        for j in range(i):
+            dx, dy, dz = (x[3 * i + k] - x[3 * j + k] for k in range(3))
+            energy = energy - 1.0 / functions.sqrt(dx * dx + dy * dy + dz * dz + 0.01)
+    return energy
+
+
+def pendulum(x: Any, functions: Any) -> Any:
+    """Return the squared distance from rest after some time; x is angle, speed, gravity."""
+    q, p, h = x[0], x[1], 0.01
+
+    def slope(q: Any, p: Any) -> Any:
+        return -x[2] * functions.sin(q) - 0.1 * p
+
+    for _ in range(STEPS):
+        k1, l1 = p, slope(q, p)
+        k2, l2 = p + l1 * (h / 2), slope(q + k1 * (h / 2), p + l1 * (h / 2))
+        k3, l3 = p + l2 * (h / 2), slope(q + k2 * (h / 2), p + l2 * (h / 2))
+        k4, l4 = p + l3 * h, slope(q + k3 * h, p + l3 * h)
+        q, p = q + (k1 + 2 * k2 + 2 * k3 + k4) * (h / 6), p + (l1 + 2 * l2 + 2 * l3 + l4) * (h / 6)
+    return q * q + p * p
+
+
+# Programs of plain loops, and where their gradients are taken; `functions` has sqrt and sin.
+LOOPS = {"gravity": gravity, "pendulum": pendulum}
+POINTS = {
+    **INPUTS,
+    "gravity": tuple((i * 7919 % 1000) / 300 for i in range(3 * BODIES)),
+    "pendulum": (1.0, 0.5, 9.81),
+}
+
+
+def function_of(work: str, functions: Any, relu: Any) -> Callable[[Any], Any]:
+    """Return a graph or a loop as a function of one vector."""
+    if work in LOOPS:
+        return lambda x: LOOPS[work](x, functions)
+    return lambda x: GRAPHS[work](x[0], x[1], relu)
 
 
 def eager(work: str, value: Any, relu: Any) -> Loop:
@@ -125,6 +184,21 @@ def model(work: str, parameters: dict[str, Any]) -> tuple[dict[str, Any], Any, A
     x = (numbers(b * context, 2) * vocab).astype(np.int64).reshape(b, context)
     y = (numbers(b * targets, 3) * vocab).astype(np.int64).reshape(b, targets)
     return weights, x, y.ravel() if work == "mlp" else y
+
+
+def network(parameters: Parameters) -> tuple[Any, Any, list[tuple[Any, Any]]]:
+    """Return inputs, targets (classes, or numbers for one output) and weights [out, in] with their biases."""
+    import numpy as np
+
+    sizes, batch = parameters["sizes"], parameters["b"]
+    x = (2 * numbers(batch * sizes[0], 1) - 1).astype(np.float32).reshape(batch, sizes[0])
+    classes = (numbers(batch, 2) * sizes[-1]).astype(np.int64)
+    y = classes if sizes[-1] > 1 else numbers(batch, 3).astype(np.float32).reshape(batch, 1)
+    layers = [
+        (2 * numbers(n * k, 4 + i) - 1).astype(np.float32).reshape(n, k) / np.float32(k**0.5)
+        for i, (k, n) in enumerate(zip(sizes, sizes[1:]))
+    ]
+    return x, y, [(w, np.zeros(len(w), np.float32)) for w in layers]
 
 
 def summary(loss: float, gradients: Any) -> list[float]:

@@ -2,12 +2,14 @@
 # SPDX-License-Identifier: MIT
 from __future__ import annotations
 
+from typing import Any
+
 import burtorch as bt
 import numpy as np
 import pytest
 
 
-def rosenbrock(x):
+def rosenbrock(x: Any) -> Any:
     return (1 - x[0]) ** 2 + 100 * (x[1] - x[0] ** 2) ** 2
 
 
@@ -42,7 +44,7 @@ def test_hvp_and_hessian() -> None:
 def test_shapes_follow_the_arguments() -> None:
     matrix = np.arange(6.0).reshape(2, 3)
 
-    def f(m):
+    def f(m: Any) -> Any:
         return bt.reduce_sum_of_squares(list(m.ravel()))
 
     assert bt.hvp(f, matrix, np.ones((2, 3)))[1] == pytest.approx(2 * np.ones((2, 3)))

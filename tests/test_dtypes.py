@@ -92,15 +92,15 @@ def test_a_graph_of_lanes_computes_several_samples(dtype: str) -> None:
         tape.values[x.index, 1] = 9
         assert x.data[1] == 9
         x.data = 5  # the same in every lane
-        assert (x.data == 5).all()
+        assert (x.data == 5).all()  # type: ignore[attr-defined]
         x.grad = list(range(lanes))
-        assert x.grad.tolist() == list(range(lanes))
+        assert x.grad.tolist() == list(range(lanes))  # type: ignore[attr-defined]
         copied = pickle.loads(pickle.dumps(x))
         assert (copied.data == x.data).all()
         assert (copied.grad == x.grad).all()
         assert (copy.deepcopy(x).data == x.data).all()
         assert "array" in repr(x)
-        assert all(arg.shape == (lanes,) for arg in (x * 2).args if not isinstance(arg, bt.Value))
+        assert all(arg.shape == (lanes,) for arg in (x * 2).args if not isinstance(arg, bt.Value))  # type: ignore[attr-defined]
 
 
 def test_wrong_shapes_name_both() -> None:
@@ -113,10 +113,10 @@ def test_wrong_shapes_name_both() -> None:
         with pytest.raises(ValueError, match=r"grad is an array of shape \(8,\), not \(4,\)"):
             x.grad = np.zeros(4)
         with pytest.raises(TypeError, match="data is a number or an array of 8, not str"):
-            x.data = "1"
+            x.data = "1"  # type: ignore[assignment]
         for wrong in (["a"] * 8, ["1"] * 8, [None] * 8, [1j] * 8, [[1], [1, 2]]):
             with pytest.raises(TypeError, match="takes a number or an array of 8, not list"):
-                bt.Value(wrong)
+                bt.Value(wrong)  # type: ignore[arg-type]
         assert (x.data == 1).all(), "nothing is lost on bad input"
     with pytest.raises(TypeError, match="takes a number, not list"):
         bt.Value([1.0])
@@ -127,7 +127,7 @@ def test_lanes_have_no_truth_and_no_order() -> None:
         x = bt.Value(1.0)
         for question in (lambda: bool(x), lambda: x < 2, lambda: x > x):
             with pytest.raises(TypeError, match="4 lanes"):
-                question()
+                question()  # type: ignore[no-untyped-call]
 
 
 def test_values_of_other_dtypes_survive_collect_and_rewind() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import random
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from burtorch.micrograd import Value, nn
 from burtorch.micrograd.engine import Value as EngineValue
 
 
-def sanity(mg):
+def sanity(mg: Any) -> Any:
     x = mg.Value(-4.0)
     z = 2 * x + 2 + x
     q = z.relu() + z * x
@@ -26,7 +27,7 @@ def sanity(mg):
     return y.data, x.grad
 
 
-def more_operations(mg):
+def more_operations(mg: Any) -> Any:
     a = mg.Value(-4.0)
     b = mg.Value(2.0)
     c = a + b
@@ -43,15 +44,15 @@ def more_operations(mg):
     return g.data, a.grad, b.grad
 
 
-def every_operator(mg):
+def every_operator(mg: Any) -> Any:
     x, y = mg.Value(1.5), mg.Value(-0.5)
     z = (3 - x) / (2 / y - x / 4) + (x - y) ** 4 - x**-2 + y**0 + (-x + 1) ** 0.0 + x**0.5
     z = sum([z, x, 2, y * 2.0])
-    z.backward()
-    return z.data, x.grad, y.grad
+    z.backward()  # type: ignore[union-attr]
+    return z.data, x.grad, y.grad  # type: ignore[union-attr]
 
 
-def moons(mg, steps=3):
+def moons(mg: Any, steps: Any = 3) -> Any:
     """The classifier of micrograd's demo, on two half circles: hinge loss, L2, accuracy."""
     random.seed(1337)
     t = np.linspace(0, np.pi, 8)
@@ -76,7 +77,7 @@ def moons(mg, steps=3):
 
 
 @pytest.mark.parametrize("program", [sanity, more_operations, every_operator, moons])
-def test_the_numbers_are_those_of_micrograd(program) -> None:
+def test_the_numbers_are_those_of_micrograd(program: Any) -> None:
     pytest.importorskip("micrograd", reason="micrograd is not installed; `make venv` does that")
     theirs = SimpleNamespace(
         Value=importlib.import_module("micrograd.engine").Value,
@@ -112,9 +113,9 @@ def test_weights_are_those_of_a_seeded_random() -> None:
 def test_operations_of_ones_own_are_refused() -> None:
     a = Value(0.5)
     with pytest.raises(TypeError):
-        Value(a.data, (a,), "tanh")
+        Value(a.data, (a,), "tanh")  # type: ignore[arg-type, call-arg]
     with pytest.raises(AttributeError):
-        a._backward = lambda: None
+        a._backward = lambda: None  # type: ignore[attr-defined]
     assert a.tanh()._op == "tanh"
 
 
@@ -137,10 +138,10 @@ def test_training_lowers_the_loss() -> None:
 # ---- pictures: micrograd's notebook walks _prev and tells nodes apart by identity ----
 
 
-def trace(root):
+def trace(root: Any) -> Any:
     nodes, edges = set(), set()
 
-    def visit(v):
+    def visit(v: Any) -> None:
         if v not in nodes:
             nodes.add(v)
             for operand in v._prev:
@@ -164,7 +165,7 @@ def test_a_graph_of_unnamed_nodes_can_be_walked() -> None:
 def test_a_node_used_twice_is_one_node() -> None:
     a, b = Value(2.0), Value(-3.0)
 
-    def squared_sum(s):
+    def squared_sum(s: Any) -> Any:
         return (s + a) * (s + b)
 
     nodes, edges = trace(squared_sum(a * b))

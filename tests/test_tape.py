@@ -45,7 +45,7 @@ def test_a_tape_of_each_dtype(dtype: str) -> None:
 )
 def test_wrong_arguments(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        bt.Tape(**arguments)
+        bt.Tape(**arguments)  # type: ignore[arg-type]
 
 
 def test_a_rewound_value_raises_and_never_reads_another() -> None:
@@ -179,7 +179,7 @@ def test_scratch_storage() -> None:
         with pytest.raises(bt.CapacityError, match="room for 0 indices"):
             bt.backward_with_scratch_storage(y, bt.Scratch(0))
         with pytest.raises(TypeError, match="needs a Value, not int"):
-            bt.backward_with_scratch_storage(3, scratch)
+            bt.backward_with_scratch_storage(3, scratch)  # type: ignore[arg-type]
 
 
 def test_threads_have_tapes_of_their_own() -> None:
@@ -281,7 +281,7 @@ def test_other_long_calls_give_up_the_lock_too() -> None:
             thread = threading.Thread(target=disturb, args=(done, refused))
             thread.start()
             for _ in range(200):
-                result = call()
+                result = call()  # type: ignore[no-untyped-call]
                 if refused:
                     break
             done.set()
@@ -289,7 +289,7 @@ def test_other_long_calls_give_up_the_lock_too() -> None:
             told = "this tape is in use by a long call of another thread; 1.0"
             assert refused == [told], name
             if name in {"sum", "product"}:
-                assert result.data == len(leaves)
+                assert result.data == len(leaves)  # type: ignore[union-attr]
         tape.zero_grad()
         bt.backward_with_scratch_storage(y, scratch)
         assert (leaves[0].grad, leaves[-1].grad) == (2.0, 1.0)
@@ -355,7 +355,7 @@ def test_tasks_of_asyncio_have_current_tapes_of_their_own() -> None:
                 await asyncio.sleep(0)
                 assert bt.current_tape() is tape
             y.backward()
-            return x.grad
+            return x.grad  # type: ignore[no-any-return]
 
     async def all_of_them() -> list[float]:
         with bt.Tape() as around:
@@ -493,7 +493,7 @@ def test_gradients_and_marks_wait_for_another_threads_sweep() -> None:
             refused = ""
             for _ in range(100_000):
                 try:
-                    use()
+                    use()  # type: ignore[no-untyped-call]
                 except bt.Error as error:
                     refused = str(error)
                     assert "Value(data=" in repr(y)

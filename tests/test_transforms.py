@@ -12,7 +12,7 @@ from burtorch import _native, transforms
 from conftest import operations
 
 
-def rosenbrock(x: object) -> object:
+def rosenbrock(x: Any) -> object:
     return sum(100 * (x[i + 1] - x[i] ** 2) ** 2 + (1 - x[i]) ** 2 for i in range(len(x) - 1))
 
 
@@ -48,7 +48,7 @@ def test_gradients_of_values_from_outside_stay(dtype: str) -> None:
 def test_gradients_stay_where_a_function_fails() -> None:
     w = bt.Value(3.0)
 
-    def fails(x: object) -> object:
+    def fails(x: Any) -> object:
         (x * w).backward()
         raise ZeroDivisionError
 
@@ -59,14 +59,14 @@ def test_gradients_stay_where_a_function_fails() -> None:
 
 def test_check_grad_sweeps_once(monkeypatch: pytest.MonkeyPatch) -> None:
     swept = []
-    monkeypatch.setattr(transforms, "backward", lambda root: (swept.append(root), root.backward()))
+    monkeypatch.setattr(transforms, "backward", lambda root: (swept.append(root), root.backward()))  # type: ignore[func-returns-value]
     w = bt.Value(3.0)
     assert bt.check_grad(lambda x, y: x * w + (y * y).sum(), 2.0, [1.0, 2.0]) < 1e-6
     assert (len(swept), w.grad) == (1, 0.0)
 
 
 @pytest.mark.parametrize("x", [np.array([1.0 + 2.0j]), np.complex64(1.0 + 2.0j), [1j], 1j])
-def test_complex_numbers_are_refused(x: object) -> None:
+def test_complex_numbers_are_refused(x: Any) -> None:
     for call in (bt.grad(lambda x: x), lambda x: bt.check_grad(lambda x: x, x)):
         with pytest.raises(TypeError, match="not of complex ones"):
             call(x)
@@ -86,7 +86,7 @@ def test_a_constant_function() -> None:
         (lambda: 1.0, (), "no arguments"),
     ],
 )
-def test_misuse(f: object, arguments: tuple[float, ...], message: str) -> None:
+def test_misuse(f: Any, arguments: tuple[float, ...], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         bt.grad(f)(*arguments)
 
@@ -95,7 +95,7 @@ def test_check_grad_accepts_and_refuses() -> None:
     assert bt.check_grad(rosenbrock, [0.3, -0.7, 1.1]) < 1e-6
     assert bt.check_grad(lambda x, y: bt.exp(x) * y.sum(), 1.0, [2.0, 3.0]) < 1e-6
 
-    def cut(x: object) -> object:  # takes the number out and so loses a part of the gradient
+    def cut(x: Any) -> object:  # takes the number out and so loses a part of the gradient
         return x[0] * x[1].data
 
     with pytest.raises(bt.GradientError, match=r"argument 0\[1\]: gradient 0, differences 2"):
@@ -217,7 +217,7 @@ def test_outside_of_transforms_numbers_come_out() -> None:
     assert bt.grad(lambda z: z * z * x)(3.0) == 12.0
     slopes = []
     with pytest.raises(ZeroDivisionError):
-        bt.grad(lambda x: slopes.append(bt.grad(bt.sqr)(x)) or 1 / 0)(2.0)
+        bt.grad(lambda x: slopes.append(bt.grad(bt.sqr)(x)) or 1 / 0)(2.0)  # type: ignore[func-returns-value]
     assert isinstance(slopes[0], bt.Value)
     assert bt.grad(bt.sqr)(3.0) == 6.0  # what failed inside left nothing behind
 
@@ -248,7 +248,7 @@ def test_threads_and_tasks_do_not_see_each_others_transforms() -> None:
         await asyncio.sleep(0)
         slope = bt.grad(lambda x: bt.grad(lambda z: z * z * x)(k))(1.0)
         await asyncio.sleep(0)
-        return slope + bt.grad(bt.sqr)(k)
+        return slope + bt.grad(bt.sqr)(k)  # type: ignore[no-any-return]
 
     async def tasks() -> list[float]:
         return await asyncio.gather(*(task(float(k)) for k in range(4)))
@@ -375,11 +375,11 @@ def test_forward_mode_around_reverse_mode_and_back() -> None:
     assert bt.jacobian(bt.grad(f), x) == pytest.approx(expected)
     # by a variable outside: d/da of a·H·v, and the like
     for inner in (
-        lambda a: bt.hvp(lambda z: f(z) * a, x, [1.0, 0.0])[1][1],
-        lambda a: bt.hessian(lambda z: f(z) * a, x)[0, 1],
-        lambda a: bt.jvp(lambda z: bt.grad(lambda y: f(y) * a)(z)[1], x, [1.0, 0.0])[1],
-        lambda a: bt.jacobian(lambda z: bt.grad(lambda y: f(y) * a)(z), x)[0, 1],
-        lambda a: bt.jvp(lambda z: [f(z) * a, z[0]], x, [0.0, 1.0])[1][0],
+        lambda a: bt.hvp(lambda z: f(z) * a, x, [1.0, 0.0])[1][1],  # type: ignore[no-untyped-call]
+        lambda a: bt.hessian(lambda z: f(z) * a, x)[0, 1],  # type: ignore[no-untyped-call]
+        lambda a: bt.jvp(lambda z: bt.grad(lambda y: f(y) * a)(z)[1], x, [1.0, 0.0])[1],  # type: ignore[no-untyped-call]
+        lambda a: bt.jacobian(lambda z: bt.grad(lambda y: f(y) * a)(z), x)[0, 1],  # type: ignore[no-untyped-call]
+        lambda a: bt.jvp(lambda z: [f(z) * a, z[0]], x, [0.0, 1.0])[1][0],  # type: ignore[no-untyped-call]
     ):
         value, slope = bt.value_and_grad(inner)(3.0)
         assert value == pytest.approx(3 * slope)

@@ -13,6 +13,7 @@ import pickle
 import random
 import subprocess
 import sys
+from typing import Any
 
 import burtorch as bt
 import numpy as np
@@ -40,17 +41,17 @@ def test_unary_functions_and_methods(name: str) -> None:
     value, slope = UNARY[name]
     x = bt.Value(0.7)
     y = getattr(bt, name)(x)
-    assert y.data == pytest.approx(value(0.7), rel=1e-14)
+    assert y.data == pytest.approx(value(0.7), rel=1e-14)  # type: ignore[no-untyped-call]
     assert y.op == name
     bt.backward(y)
-    assert x.grad == pytest.approx(slope(0.7), rel=1e-13)
+    assert x.grad == pytest.approx(slope(0.7), rel=1e-13)  # type: ignore[no-untyped-call]
     assert getattr(x, name)().data == y.data
     assert getattr(bt, name)(0.7) == y.data  # of a number: a number
 
 
 @pytest.mark.parametrize("apply", [operator.add, operator.sub, operator.mul, operator.truediv])
 @pytest.mark.parametrize("number", [2, 2.5, True, np.float64(2.5), np.float32(2.5), np.int64(3)])
-def test_numbers_on_either_side(apply: object, number: object) -> None:
+def test_numbers_on_either_side(apply: Any, number: Any) -> None:
     with bt.Tape() as tape:
         x = bt.Value(3.0)
         after, before = apply(x, number), apply(number, x)
@@ -89,7 +90,7 @@ def test_attributes() -> None:
     assert f"{x:.3f}" == "5.000"
     clamped = bt.clamp(x, -1, 1)
     assert clamped.args[1:] == (-1.0, 1.0)
-    assert [v.data for v in bt.reduce_sum(x, y).args] == [5.0, 6.0]
+    assert [v.data for v in bt.reduce_sum(x, y).args] == [5.0, 6.0]  # type: ignore[union-attr]
     assert x.tape is bt.current_tape()
 
 
@@ -98,11 +99,11 @@ def test_comparison_by_value_hash_by_identity() -> None:
     assert x <= y
     assert x < 2
     assert x > 0
-    assert x == y == 1
+    assert x == y == 1  # type: ignore[comparison-overlap]
     assert operator.eq(1.0, y)
     assert operator.ne(x, y) is False
-    assert x != 2
-    assert bt.Value(0.0) == 0
+    assert x != 2  # type: ignore[comparison-overlap]
+    assert bt.Value(0.0) == 0  # type: ignore[comparison-overlap]
     assert np.float64(1.0) == x
     assert x in [2.0, y]
     assert [bt.Value(5.0), y].index(x) == 1
@@ -133,7 +134,7 @@ def test_reductions() -> None:
     assert bt.inner_product(xs, xs).data == 21.0
     assert bt.inner_product_with_bias(xs, xs, xs[0]).data == 22.0
     assert bt.reduce_sum([]).data == 0.0
-    assert sum(xs).data == 3.0
+    assert sum(xs).data == 3.0  # type: ignore[union-attr]
 
 
 def test_numpy_object_arrays() -> None:
@@ -154,7 +155,7 @@ def test_numpy_object_arrays() -> None:
 
 
 def test_functions_of_object_arrays() -> None:
-    assert bt.grad(lambda x: bt.sqr(x).sum())([1.0, 2.0]).tolist() == [2.0, 4.0]
+    assert bt.grad(lambda x: bt.sqr(x).sum())([1.0, 2.0]).tolist() == [2.0, 4.0]  # type: ignore[attr-defined]
     a = np.array([[bt.Value(1.0), 2.0], [bt.Value(3.0), bt.Value(-4.0)]])
     assert [v if isinstance(v, float) else v.data for v in bt.relu(a).ravel()] == [1, 2, 3, 0]
     assert bt.max(a, 2.5)[1, 1].data == 2.5
@@ -174,7 +175,7 @@ def test_functions_of_object_arrays() -> None:
         ("div_inplace", operator.truediv),
     ],
 )
-def test_in_place_operations_move_the_handle(name: str, apply: object, as_method: bool) -> None:
+def test_in_place_operations_move_the_handle(name: str, apply: Any, as_method: bool) -> None:
     with bt.Tape() as tape:
         x, y = bt.Value(3.0), bt.Value(2.0)
         before = x * 5  # made of the old node
@@ -182,9 +183,9 @@ def test_in_place_operations_move_the_handle(name: str, apply: object, as_method
         move = getattr(x, name) if as_method else lambda y: getattr(bt, name)(x, y)
         assert move(y) is x
         assert (x.data, x.index, len(tape)) == (apply(3.0, 2.0), 3, 4)
-        assert before.args[0].index == old
+        assert before.args[0].index == old  # type: ignore[union-attr]
         (x + before).backward()
-        assert before.args[0].grad == 5 + apply(1.0, 2.0) if "mul" in name or "div" in name else 6
+        assert before.args[0].grad == 5 + apply(1.0, 2.0) if "mul" in name or "div" in name else 6  # type: ignore[union-attr]
         move(2)
         assert x.data == apply(apply(3.0, 2.0), 2)
         with bt.Tape():
@@ -211,7 +212,7 @@ def test_copies() -> None:
 
 
 def test_what_is_public_says_that_it_is_of_the_package() -> None:
-    for name in bt.__all__:
+    for name in bt.__all__:  # type: ignore[attr-defined]
         public = getattr(bt, name)
         assert "_core_" not in f"{public!r} {getattr(public, '__module__', '')} {public.__doc__}"
         for member in vars(public).values() if isinstance(public, type) else ():
@@ -259,7 +260,7 @@ class TestDetectAnomaly:
                 with tape.scope():
                     z = bt.Value(2.0) * 3
                     z.backward()
-                    assert z.args[0].grad == 3.0
+                    assert z.args[0].grad == 3.0  # type: ignore[union-attr]
                 tape.collect()
                 bt.backward_with_scratch_storage(bt.Value(3.0) * 2, bt.Scratch(9))
 
@@ -267,7 +268,7 @@ class TestDetectAnomaly:
         x = bt.Value(-1.0)
         watch = bt.detect_anomaly()
         with pytest.raises(KeyError), watch, watch:
-            {}[bt.log(x)]
+            {}[bt.log(x)]  # type: ignore[index]
         with pytest.raises(RuntimeError, match="was not entered"):
             watch.__exit__(None, None, None)
 
@@ -294,45 +295,45 @@ class TestDetectAnomaly:
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        (lambda: bt.Value("x"), TypeError, "takes a number, not str"),
-        (lambda: bt.Value(), TypeError, "data"),
+        (lambda: bt.Value("x"), TypeError, "takes a number, not str"),  # type: ignore[arg-type]
+        (lambda: bt.Value(), TypeError, "data"),  # type: ignore[call-arg]
         (lambda: bt.Value(np.zeros(3)), TypeError, "takes a number, not numpy.ndarray"),
-        (lambda: bt.Value(1.0) ** "2", TypeError, "unsupported operand"),
-        (lambda: bt.Value(1.0) + "2", TypeError, "unsupported operand"),
-        (lambda: float(bt.Value(1.0)), TypeError, r"use \.data"),
-        (lambda: math.exp(bt.Value(1.0)), TypeError, "burtorch's function of that name"),
-        (lambda: bt.backward(3.0), TypeError, "backward needs a Value, not float"),
-        (lambda: bt.exp("x"), TypeError, "a Value, a View or a number, not str"),
-        (lambda: bt.add(bt.Value(1.0), None), TypeError, "NoneType"),
-        (lambda: bt.add(bt.Value(1.0)), TypeError, "expected 2 arguments, got 1"),
-        (lambda: bt.reduce_sum([bt.Value(1.0), 2.0]), TypeError, "expected Values, not float"),
-        (lambda: bt.reduce_sum(3), TypeError, "sequence of Values"),
+        (lambda: bt.Value(1.0) ** "2", TypeError, "unsupported operand"),  # type: ignore[operator]
+        (lambda: bt.Value(1.0) + "2", TypeError, "unsupported operand"),  # type: ignore[operator]
+        (lambda: float(bt.Value(1.0)), TypeError, r"use \.data"),  # type: ignore[arg-type]
+        (lambda: math.exp(bt.Value(1.0)), TypeError, "burtorch's function of that name"),  # type: ignore[arg-type]
+        (lambda: bt.backward(3.0), TypeError, "backward needs a Value, not float"),  # type: ignore[arg-type]
+        (lambda: bt.exp("x"), TypeError, "a Value, a View or a number, not str"),  # type: ignore[call-overload]
+        (lambda: bt.add(bt.Value(1.0), None), TypeError, "NoneType"),  # type: ignore[call-overload]
+        (lambda: bt.add(bt.Value(1.0)), TypeError, "expected 2 arguments, got 1"),  # type: ignore[call-overload]
+        (lambda: bt.reduce_sum([bt.Value(1.0), 2.0]), TypeError, "expected Values, not float"),  # type: ignore[list-item]
+        (lambda: bt.reduce_sum(3), TypeError, "sequence of Values"),  # type: ignore[call-overload]
         (lambda: bt.reduce_max([]), ValueError, "extremum of no operands"),
         (lambda: bt.inner_product([bt.Value(1.0)], []), ValueError, "1 with 0 operands"),
         (
-            lambda: bt.clamp("1", 0, 1),
+            lambda: bt.clamp("1", 0, 1),  # type: ignore[call-overload]
             TypeError,
             "expected a Value, a View or a number first, not str",
         ),
-        (lambda: bt.clamp(1.0, None, 1), TypeError, "numbers as bounds, not NoneType"),
-        (lambda: bt.tanh(np.zeros(2)), TypeError, "not numpy.ndarray"),
+        (lambda: bt.clamp(1.0, None, 1), TypeError, "numbers as bounds, not NoneType"),  # type: ignore[call-overload]
+        (lambda: bt.tanh(np.zeros(2)), TypeError, "not numpy.ndarray"),  # type: ignore[arg-type]
         (lambda: bt.tanh(np.array(["x"], dtype=object)), TypeError, "not str"),
-        (lambda: bt.add_inplace(1.0, bt.Value(1.0)), TypeError, "a Value first, not float"),
-        (lambda: bt.Value(1.0).add_inplace("x"), TypeError, "a Value or a number, not str"),
-        (lambda: bt.Value(1.0).arctan2(None), TypeError, "a Value or a number, not NoneType"),
-        (lambda: bt.Value(1.0) * np.complex128(1 + 2j), TypeError, "unsupported operand"),
-        (lambda: bt.Value(np.complex64(1)), TypeError, "takes a number, not numpy.complex64"),
-        (lambda: bt.Value(np.timedelta64(1, "s")), TypeError, "takes a number, not numpy.timed"),
-        (lambda: bt.Value(np.str_("1")), TypeError, "takes a number, not numpy.str_"),
-        (lambda: bt.Value(np.void(b"1")), TypeError, "takes a number, not numpy.void"),
-        (lambda: bt.exp(np.timedelta64(1)), TypeError, "a number, not numpy.timedelta64"),
+        (lambda: bt.add_inplace(1.0, bt.Value(1.0)), TypeError, "a Value first, not float"),  # type: ignore[arg-type]
+        (lambda: bt.Value(1.0).add_inplace("x"), TypeError, "a Value or a number, not str"),  # type: ignore[arg-type]
+        (lambda: bt.Value(1.0).arctan2(None), TypeError, "a Value or a number, not NoneType"),  # type: ignore[arg-type]
+        (lambda: bt.Value(1.0) * np.complex128(1 + 2j), TypeError, "unsupported operand"),  # type: ignore[operator]
+        (lambda: bt.Value(np.complex64(1)), TypeError, "takes a number, not numpy.complex64"),  # type: ignore[arg-type]
+        (lambda: bt.Value(np.timedelta64(1, "s")), TypeError, "takes a number, not numpy.timed"),  # type: ignore[arg-type]
+        (lambda: bt.Value(np.str_("1")), TypeError, "takes a number, not numpy.str_"),  # type: ignore[arg-type]
+        (lambda: bt.Value(np.void(b"1")), TypeError, "takes a number, not numpy.void"),  # type: ignore[arg-type]
+        (lambda: bt.exp(np.timedelta64(1)), TypeError, "a number, not numpy.timedelta64"),  # type: ignore[call-overload]
         (lambda: setattr(bt.Value(1.0), "data", "x"), TypeError, "data is a number, not str"),
         (lambda: setattr(bt.Value(1.0), "name", 3), TypeError, "name is a str or None"),
         (lambda: delattr(bt.Value(1.0), "grad"), AttributeError, "can't be deleted"),
         (lambda: bt.Value(10**400), OverflowError, "too large"),
     ],
 )
-def test_misuse_is_explained(wrong: object, error: type[Exception], message: str) -> None:
+def test_misuse_is_explained(wrong: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         wrong()
 
@@ -401,7 +402,7 @@ def test_args_made_on_the_way_are_kept_while_held_and_forgotten_after() -> None:
         root = (x * 3).exp()
         inner = root.args[0]
         assert root.args[0] is inner
-        assert inner.args[0] is x
+        assert inner.args[0] is x  # type: ignore[union-attr]
         del inner, root
         assert len(tape) == 1
         with tape.scope():
@@ -430,7 +431,7 @@ def test_args_are_right_whatever_the_collector_ends() -> None:
         armed: list[bool] = []
         others: list[bt.Value] = []
 
-        def end_everything(phase: str, info: object) -> None:
+        def end_everything(phase: str, info: Any) -> None:
             if phase == "stop" and armed:
                 armed.clear()
                 tape.rewind(mark)
@@ -438,7 +439,7 @@ def test_args_are_right_whatever_the_collector_ends() -> None:
 
         y = bt.reduce_sum(x, x * 3, x * 4)
         before = gc.get_threshold()
-        held = [([], (i, i, i)) for i in range(3000)]  # none is left that could be used again
+        held = [([], (i, i, i)) for i in range(3000)]  # type: ignore[var-annotated]  # none is left that could be used again
         gc.callbacks.append(end_everything)
         try:
             armed.append(True)
@@ -450,7 +451,7 @@ def test_args_are_right_whatever_the_collector_ends() -> None:
         assert (len(held), operands[0] is x) == (3000, True)
         for operand, number in zip(operands, (2.0, 6.0, 8.0)):
             try:
-                assert operand.data == number
+                assert operand.data == number  # type: ignore[union-attr]
             except bt.StaleHandleError:  # which it has become
                 assert others
 
@@ -471,7 +472,7 @@ def test_a_detached_value_has_the_number_and_no_gradient() -> None:
         both = bt.stop_gradient(np.array([x, y]))
         assert [v.data for v in both] == [3.0, 9.0]
         with pytest.raises(TypeError, match="a Value, a View or a number, not str"):
-            bt.stop_gradient("x")
+            bt.stop_gradient("x")  # type: ignore[call-overload]
         h = x
         del y, cut, both
         for _ in range(1000):  # what was before is not kept
@@ -559,7 +560,7 @@ class TestNoGrad:
                 with tape.scope():
                     assert (kept * v).data == 20.0
             with pytest.raises(KeyError), no_grad:
-                {}[0]
+                {}[0]  # type: ignore[index]
             assert (kept.op, len(tape)) == ("leaf", 2)
             mark = tape.mark()
             with no_grad:
@@ -616,17 +617,17 @@ def test_classes_of_the_extension_are_found() -> None:
 
 @pytest.mark.parametrize("kind", bound_classes(), ids=lambda c: c.__name__)
 def test_no_object_comes_without_its_contents(kind: type) -> None:
-    for make in (lambda: kind.__new__(kind), lambda: object.__new__(kind)):
+    for make in (lambda: kind.__new__(kind), lambda: object.__new__(kind)):  # type: ignore[call-overload]
         with pytest.raises(TypeError, match="__new__"):
-            make()
+            make()  # type: ignore[no-untyped-call]
     heir = type("Heir", (kind,), {})
     with pytest.raises(TypeError, match="__new__"):
-        heir.__new__(heir)
+        heir.__new__(heir)  # type: ignore[call-overload]
 
 
 def test_classes_of_the_extension_can_have_heirs() -> None:
     class Named(bt.Random):
-        def __new__(cls, *arguments: object) -> Named:
+        def __new__(cls, *arguments: Any) -> Named:
             return super().__new__(cls)
 
         def __init__(self, name: str) -> None:

@@ -174,7 +174,7 @@ def test_data_and_grad_are_copies_that_can_be_assigned() -> None:
         (lambda v, m: bt.vector(["a"]), TypeError, "expected numbers, not <U1"),
         (lambda v, m: bt.vector([1j]), TypeError, "expected numbers, not complex128"),
         (lambda v, m: bt.matrix([[1], [2, 3]]), ValueError, "inhomogeneous"),
-        (lambda v, m: bt.vector([1], name=3), TypeError, "incompatible function arguments"),
+        (lambda v, m: bt.vector([1], name=3), TypeError, "incompatible function arguments"),  # type: ignore[arg-type]
         (lambda v, m: v[3], IndexError, "element 3 of 3"),
         (lambda v, m: m[-3], IndexError, "row -3 of 2"),
         (lambda v, m: m[0, 3], IndexError, "column 3 of 3"),
@@ -198,9 +198,9 @@ def test_data_and_grad_are_copies_that_can_be_assigned() -> None:
         (lambda v, m: m @ 3, TypeError, "unsupported operand"),
         (lambda v, m: bt.affine(m, v[:2]), ValueError, "the input has 2 columns, the weights are 2×3"),
         (lambda v, m: bt.affine(v, v), ValueError, r"W is a matrix, not of shape \(3,\)"),
-        (lambda v, m: bt.affine(m, [1, 2]), TypeError, "each part of x is a View, not int"),
+        (lambda v, m: bt.affine(m, [1, 2]), TypeError, "each part of x is a View, not int"),  # type: ignore[arg-type]
         (lambda v, m: bt.affine(m, v, v), ValueError, "3 biases for weights of 2×3"),
-        (lambda v, m: bt.softmax(3), TypeError, "x is a View, not int"),
+        (lambda v, m: bt.softmax(3), TypeError, "x is a View, not int"),  # type: ignore[arg-type]
         (lambda v, m: bt.cross_entropy(m, [0]), ValueError, "1 targets for logits of 2×3"),
         (lambda v, m: bt.cross_entropy(m, [0, 3]), ValueError, "target 3 at position 1 is not between 0 and 3 - 1"),
         (lambda v, m: bt.cross_entropy(m, [0.5, 1]), TypeError, "expected integers, not float64"),
@@ -215,7 +215,7 @@ def test_data_and_grad_are_copies_that_can_be_assigned() -> None:
         (lambda v, m: bt.concat([v, m]), ValueError, r"concat of shapes \(3,\) and \(2, 3\)"),
         (lambda v, m: bt.concat([m, m.reshape(3, 2)]), ValueError, "as many columns, not 2×3 and 3×2"),
         (lambda v, m: bt.concat([v], axis=1), ValueError, "axis 1"),
-        (lambda v, m: bt.tanh("x"), TypeError, "a Value, a View or a number, not str"),
+        (lambda v, m: bt.tanh("x"), TypeError, "a Value, a View or a number, not str"),  # type: ignore[call-overload]
         (lambda v, m: v.initialize("best", bt.Random()), ValueError, "unknown scheme 'best'; there are zeros, ones"),
         (lambda v, m: bt.Random().below(0), ValueError, "no such number"),
     ],
@@ -402,7 +402,7 @@ def test_operators_do_what_they_do_to_single_values(name: str, other: str) -> No
     f = OPERATIONS[name]
     for swap in (False, True):
         x = bt.matrix(numbers)
-        y: Any = {
+        y: Any = {  # type: ignore[no-untyped-call]
             "view": lambda: bt.matrix(numbers[::-1]),
             "row": lambda: bt.vector([0.5, 2.0, 1.5]),
             "column": lambda: bt.matrix([[0.5], [2.0]]),
@@ -410,9 +410,9 @@ def test_operators_do_what_they_do_to_single_values(name: str, other: str) -> No
             "scalar array": lambda: np.array(1.5),
             "number": lambda: 1.5,
             "array": lambda: numbers + 1,
-            "itself": lambda x=x: x,
+            "itself": lambda x=x: x,  # type: ignore[misc]
         }[other]()
-        z = f(y, x) if swap else f(x, y)
+        z = f(y, x) if swap else f(x, y)  # type: ignore[no-untyped-call]
         assert z.shape == (2, 3)
         z.sum().backward()
         got = x.grad
@@ -423,7 +423,7 @@ def test_operators_do_what_they_do_to_single_values(name: str, other: str) -> No
             for j in range(3):
                 a = single[i][j]
                 b = a if other == "itself" else bt.Value(beside[i, j])
-                c = f(b, a) if swap else f(a, b)
+                c = f(b, a) if swap else f(a, b)  # type: ignore[no-untyped-call]
                 assert z[i, j].data == pytest.approx(c.data, rel=1e-14)
                 c.backward()
                 want[i, j] = a.grad
@@ -447,7 +447,7 @@ def test_elements_between_bounds() -> None:
     assert x.grad.tolist() == [[0, 2], [2, 0]]
     assert y[0, 1].op == "clamp"
     with pytest.raises(TypeError, match="expected numbers as bounds, not burtorch"):
-        bt.clamp(x, x, 1.0)
+        bt.clamp(x, x, 1.0)  # type: ignore[call-overload]
 
 
 def test_elements_between_bounds_come_back_from_a_file(tmp_path: Path) -> None:
@@ -498,7 +498,7 @@ def test_functions_of_two_take_views() -> None:
     assert bt.max(x, bt.Value(5.0)).data.tolist() == [5, 8]
     assert bt.max(bt.Value(5.0), x).data.tolist() == [5, 8]
     with pytest.raises(TypeError, match="expected Values or numbers, not str"):
-        bt.hypot("a", 1.0)
+        bt.hypot("a", 1.0)  # type: ignore[call-overload]
 
 
 def test_products_of_vectors_and_matrices() -> None:
@@ -723,11 +723,11 @@ def test_arrays_are_data_beside_views() -> None:
             w.zero_grad()
             (made(given) ** 2).sum().backward()
             gradients.append(w.grad)
-        np.testing.assert_array_equal(*gradients)
+        np.testing.assert_array_equal(*gradients)  # type: ignore[arg-type]
     node = (w * x)[0, 1]
     node.backward()
     data = node.args[6:]  # a block's elements have all of its operands
     assert [v.data for v in data] == x.ravel().tolist()
     assert {v.grad for v in data} == {0.0}  # nobody asked for it, and nothing was spent on it
     with pytest.raises(ValueError, match="columns"):
-        bt.affine(w, np.zeros((2, 4)), b)
+        bt.affine(w, np.zeros((2, 4)), b)  # type: ignore[arg-type]

@@ -44,7 +44,7 @@ def graph_of(function: Any, *at: float) -> bt.Value:
         g = function(a, b)
         g.name = "g"
         g.backward()
-        return g
+        return g  # type: ignore[no-any-return]
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_dot_with_everything(tiny_graph: bt.Value) -> None:
 
 
 def test_dot_of_a_whole_tape(tiny_graph: bt.Value) -> None:
-    other = tiny_graph.args[0].sqrt()
+    other = tiny_graph.args[0].sqrt()  # type: ignore[union-attr]
     text = viz.dot(tiny_graph.tape)
     assert text.count("peripheries=2") == 2
     assert f"n{other.index} [" in text
@@ -238,7 +238,7 @@ def test_plots_of_layers_made_of_views() -> None:
         assert data_of(viz.gradient_histogram(model.parameters()))["numbers"] == numbers
         layer = bt.nn.Linear(2, 3)
         layer.weight.data = np.arange(6.0).reshape(3, 2)
-        layer.bias.data = np.array([10.0, 11.0, 12.0])
+        layer.bias.data = np.array([10.0, 11.0, 12.0])  # type: ignore[union-attr]
         cells = [[0, 1, 10], [2, 3, 11], [4, 5, 12]]
         assert data_of(viz.parameter_heatmap(layer))["cells"] == cells
         assert data_of(viz.parameter_heatmap(layer.weight))["cells"] == [row[:2] for row in cells]
@@ -276,7 +276,7 @@ def test_mistakes_are_named(tiny_graph: bt.Value) -> None:
     with pytest.raises(TypeError, match="a picture needs a Value or a Tape, not int"):
         viz.dot(3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="a picture needs a Value, not"):
-        viz.graph_json(tiny_graph.tape)
+        viz.graph_json(tiny_graph.tape)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="unknown field 'colour'; there are label, operation"):
         viz.dot(tiny_graph, fields=["colour"])
     with pytest.raises(ValueError, match="unknown direction 'up'; there are LR, TB"):
@@ -360,7 +360,7 @@ def test_graphviz_shows_any_text(names: list[str], title: str) -> None:
 
 @needs_graphviz
 def test_graph_is_a_graphviz_source(tiny_graph: bt.Value) -> None:
-    import graphviz
+    import graphviz  # type: ignore[import-untyped]
 
     source = viz.graph(tiny_graph, "t")
     assert isinstance(source, graphviz.Source)

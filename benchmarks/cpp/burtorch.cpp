@@ -52,6 +52,43 @@ template <auto graph> Gradient program(double x, double y) {
   return {value, g[0], g[1]};
 }
 
+// The same graphs with a leaf for each constant.
+constexpr auto leaf = [](const Value& a) { return [&](double c) { return Value(a.tape(), c); }; };
+constexpr auto tinyOfLeaves = [](const Value& a, const Value& b) {
+  return graphs::tiny<Value>(a, b, leaf(a));
+};
+constexpr auto smallOfLeaves = [](const Value& a, const Value& b) {
+  return graphs::small<Value>(a, b, leaf(a));
+};
+
+// Σ (x − c)² over plain numbers c, or over leaves: an append with a number writes one array more and
+// must not wait for it.
+template <bool withLeaves> Run distances(const Parameters& parameters) {
+  const auto n = parameters.count("n", 1000);
+  const auto tape = std::make_shared<Tape>();
+  const auto gradient = std::make_shared<double>();
+  return {[=, start = tape->mark()](std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i) {
+              tape->rewind(start);
+              const Value x(*tape, timing::opaque(0.5));
+              Value sum = x * 0.0;
+              for (std::size_t k = 0; k < n; ++k) {
+                const double c = static_cast<double>(k % 7);
+                if constexpr (withLeaves) {
+                  const Value difference = x - Value(*tape, c);
+                  sum += difference * difference;
+                } else {
+                  const Value difference = x - c;
+                  sum += difference * difference;
+                }
+              }
+              bt::backward(sum);
+              loop::sink = *gradient = x.gradCopy();
+            }
+          },
+          [=] { return Outputs{*gradient}; }};
+}
+
 // x ← x · 0.999…, n times, then the gradient.
 Run chain(const Parameters& parameters) {
   const auto n = parameters.count("n", 1000);
@@ -83,6 +120,10 @@ Run chain(const Parameters& parameters) {
 
 int main(int argc, char** argv) {
   std::vector<loop::Way> ways{{"chain", "eager", chain},
+                              {"distances", "eager", distances<false>},
+                              {"distances", "leaves", distances<true>},
+                              loop::tiny("leaves", rebuilt(tinyOfLeaves, sweep)),
+                              loop::small("leaves", rebuilt(smallOfLeaves, sweep)),
                               loop::tiny("program", program<loop::tinyGraph>),
                               loop::small("program", program<loop::smallGraph>)};
   const auto add = [&](const char* name, auto make) {

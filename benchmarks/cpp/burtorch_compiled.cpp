@@ -52,6 +52,26 @@ template <class Graph> auto native(Graph graph, const Parameters& parameters) {
   };
 }
 
+// A thousand samples in one call, in lanes; counts a gradient per sample.
+template <class Graph> loop::Run batch(Graph graph, double a, double b) {
+  constexpr std::size_t samples = 1000;
+  using Lanes = bt::simd<double, bt::nativeLanes<double>>;
+  const auto recording = record(graph);
+  const auto workspace =
+      std::make_shared<bt::Workspace<Lanes>>(recording->template workspace<Lanes>());
+  std::vector<double> points;
+  for (std::size_t i = 0; i < samples; ++i) points.insert(points.end(), {a, b});
+  const auto values = std::make_shared<std::vector<double>>(samples);
+  const auto grads = std::make_shared<std::vector<double>>(2 * samples);
+  return {[=](std::size_t count) {
+            for (std::size_t i = 0; i < count; i += samples)
+              recording->batch(*workspace, points.data(), samples, values->data(), grads->data());
+          },
+          [=] {
+            return loop::Outputs{values->back(), grads->end()[-2], grads->back()};
+          }};
+}
+
 // The graphs by one of the above.
 template <class Make> void add(std::vector<loop::Way>& ways, const char* name, Make make) {
   ways.push_back({"tiny", name, [=](const Parameters& parameters) {
@@ -65,7 +85,9 @@ template <class Make> void add(std::vector<loop::Way>& ways, const char* name, M
 } // namespace
 
 int main(int argc, char** argv) {
-  std::vector<loop::Way> ways;
+  std::vector<loop::Way> ways{
+      {"tiny", "batch", [](const Parameters&) { return batch(loop::tinyGraph, -41, 2); }},
+      {"small", "batch", [](const Parameters&) { return batch(loop::smallGraph, -4, 2); }}};
   add(ways, "replay", [](auto graph, const auto& p) { return replay(graph, p); });
   add(ways, "native", [](auto graph, const auto& p) { return native(graph, p); });
   return loop::main(argc, argv, ways);

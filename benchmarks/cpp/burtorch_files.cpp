@@ -1,4 +1,4 @@
-// benchmarks/cpp/burtorch_files.cpp — seven activations to a file and back
+// benchmarks/cpp/burtorch_files.cpp — seven activations to a file and back; the parameters of a large model
 // SPDX-License-Identifier: MIT
 #include "loop.hpp"
 
@@ -30,12 +30,71 @@ loop::Run files(const loop::Parameters& parameters, bool isSave) {
           }};
 }
 
+constexpr std::size_t large = 1'079'003; // LARGE of works.py
+
+std::shared_ptr<bt::Tape<float>> model() {
+  const auto tape = std::make_shared<bt::Tape<float>>();
+  tape->leaves(large);
+  return tape;
+}
+
+loop::Run saveModel(const loop::Parameters& parameters, bt::Writing writing) {
+  const std::filesystem::path path = parameters.text("path");
+  return {[=, tape = model()](std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i) bt::saveRange(*tape, 0, large, path, writing);
+          },
+          [=] { return loop::Outputs{static_cast<double>(std::filesystem::file_size(path) / 4)}; }};
+}
+
+#if !defined(_WIN32)
+// What nobody who replaces a file can do without.
+loop::Run writeAndRename(const loop::Parameters& parameters) {
+  const std::string path = parameters.text("path"), beside = path + ".tmp";
+  return {[=, tape = model()](std::size_t count) {
+            const bt::Bytes content = std::as_bytes(tape->values());
+            for (std::size_t i = 0; i < count; ++i) {
+              const int file = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+              if (::write(file, content.data(), content.size()) < 0) std::abort();
+              ::close(file);
+              std::filesystem::rename(beside, path);
+            }
+          },
+          [=] { return loop::Outputs{static_cast<double>(std::filesystem::file_size(path) / 4)}; }};
+}
+#endif
+
+loop::Run loadModel(const loop::Parameters& parameters, bool isMapped) {
+  const std::filesystem::path path = parameters.text("path");
+  const auto tape = model();
+  bt::saveRange(*tape, 0, large, path, bt::Writing::atomic);
+  return {[=](std::size_t count) {
+            for (std::size_t i = 0; i < count; ++i)
+              if (isMapped) { // and looks at every page
+                const auto range = bt::mapRange<float>(path);
+                for (std::size_t k = 0; k < large; k += 1024)
+                  loop::sink = static_cast<double>(range.numbers()[k]);
+              } else bt::loadRange(*tape, 0, large, path);
+          },
+          [=] { return loop::Outputs{static_cast<double>(large)}; }};
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
-  return loop::main(argc, argv,
-                    {{"save", "C++", [](const auto& p) { return files(p, true); }},
-                     {"load", "C++", [](const auto& p) { return files(p, false); }}});
+  using loop::Parameters;
+  return loop::main(argc, argv, {
+    {"save", "C++", [](const Parameters& p) { return files(p, true); }},
+        {"load", "C++", [](const Parameters& p) { return files(p, false); }},
+#if !defined(_WIN32)
+        {"save model", "write and rename", writeAndRename},
+#endif
+        {"save model", "atomic",
+         [](const Parameters& p) { return saveModel(p, bt::Writing::atomic); }},
+        {"save model", "durable",
+         [](const Parameters& p) { return saveModel(p, bt::Writing::durable); }},
+        {"load model", "mapped", [](const Parameters& p) { return loadModel(p, true); }},
+        {"load model", "read", [](const Parameters& p) { return loadModel(p, false); }},
+  });
 }
 #else
 int main(int argc, char** argv) { return loop::main(argc, argv, {}); }

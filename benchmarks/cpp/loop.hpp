@@ -9,6 +9,8 @@
 #include "timing.hpp"
 #include "yardstick.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.experiments import small, tiny
-from benchmarks.registry import Case, Job, Peer, Program
+from benchmarks.registry import Case, Job, Peer, Program, cross
 from benchmarks.report import Column, Table, median, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "Ablations"
+ORDER = 9
 O3 = ("-O3", "-march=native")
 BUILDS = {  # title: compiler, flags
     "-O3 -march=native": ("", O3),
@@ -27,6 +28,7 @@ BUILDS = {  # title: compiler, flags
     "with checks": ("", (*O3, "-DBURTORCH_CHECKS=1")),
 }
 QUICK = ("-O3 -march=native", "-O2 -march=native", "index of 64 bits", "without labels")
+DISTANCES = "1000 squared distances"
 MICRO = (1, 2, 4, 8, 16, 32, 64)
 
 
@@ -42,6 +44,7 @@ def jobs(peers: list[Peer], quick: bool) -> list[Job]:
         found.append(Job(way, small.CASE, count_instructions=True))
     for name in ("eager", "scratch", "order reused", "replay", "program", "native"):
         found.append(Job(ways[f"C++ {name}"], small.CASE, count_instructions=True))
+    found += cross(peers, [Case("distances", DISTANCES, {"n": 1000})])
     models = next(w for w in peers[0].ways if w.program and "mlp" in w.works)
     for work in ("mlp", "gpt"):
         for m in (1, 8, 64) if quick else MICRO:
@@ -65,4 +68,7 @@ def tables(results: list[Result]) -> list[Table]:
     if micro:
         title = "CharMLP (e=64) and GPT, b=64: ms per gradient by micro-batch"
         found.append(Table(title, micro, plot="line", x_title="micro-batch"))
+    if any(r["case"] == DISTANCES for r in results):
+        many = [Column("µs per gradient", per_gradient(1e6), DISTANCES, beside=median(1e6))]
+        found.append(Table("A sum of 1000 squared distances: to numbers, to leaves", many))
     return found

@@ -7,6 +7,7 @@ from benchmarks.report import Column, Table, median, megabytes, per_gradient
 from benchmarks.runner import Result
 
 TITLE = "GPT, 46 289 parameters, FP32"
+ORDER = 5
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 PAPER = (
     "The paper's, Linux, ms: BurTorch 0.91 1.61 3.22 6.11 12.4 23.8 58.5 in 22.3 MB; "

@@ -8,6 +8,7 @@ from benchmarks.report import Column, Table, megabytes, milliseconds
 from benchmarks.runner import Result
 
 TITLE = "Memory and start: a process with one gradient of the small graph"
+ORDER = 8
 
 
 def jobs(peers: list[Peer], quick: bool) -> list[Job]:

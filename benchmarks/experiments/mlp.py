@@ -7,6 +7,7 @@ from benchmarks.report import Column, Get, Table, median, megabytes, millisecond
 from benchmarks.runner import Result
 
 TITLE = "CharMLP, FP32"
+ORDER = 4
 SIZES = (4, 16, 32, 64, 128, 512, 1024)
 COUNTS = {4: 5_963, 16: 18_587, 32: 35_419, 64: 69_083, 128: 136_411, 512: 540_379, 1024: 1_079_003}
 PAPER = {

@@ -10,6 +10,7 @@ from benchmarks.report import Column, Get, Table, median, megabytes, per_gradien
 from benchmarks.runner import Result
 
 TITLE = "Scaling"
+ORDER = 7
 NODES = tuple(10**k for k in range(1, 9))
 BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
 THREADS = (1, 2)

@@ -9,6 +9,7 @@ from benchmarks.runner import Result
 from benchmarks.works import WANT
 
 TITLE = "Small graph: 32 nodes, FP64"
+ORDER = 2
 CASE = Case("small", "small", want=WANT["small"])
 PAPER = {
     "burtorch C++ eager": "0.0082",

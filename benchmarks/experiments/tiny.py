@@ -8,6 +8,7 @@ from benchmarks.runner import Result
 from benchmarks.works import WANT
 
 TITLE = "Tiny graph: 10 nodes, FP64"
+ORDER = 1
 PAPER = {
     "burtorch C++ eager": "0.011 / 0.007",
     "TensorFlow eager": "163.5 / 55.2",

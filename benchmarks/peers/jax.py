@@ -1,12 +1,14 @@
 # benchmarks/peers/jax.py — JAX: eager, jit, jit with the loop inside XLA, jit of a batch
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
-from benchmarks.works import BATCH, GRAPHS, INPUTS, model, summary
+from benchmarks.works import BATCH, GRAPHS, INPUTS, model, network, summary
 
 PEER = Peer("JAX", pip=["jax", "numpy"], packages=["jax", "jaxlib"])
 
 
-def graph(work: str):
+def graph(work: str) -> Any:
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -14,7 +16,7 @@ def graph(work: str):
     return function, [jax.numpy.float64(x) for x in INPUTS[work]]
 
 
-def way(is_jitted: bool):
+def way(is_jitted: bool) -> Any:
     def make(work: str, parameters: Parameters) -> Loop:
         import jax
 
@@ -45,9 +47,9 @@ def inside(work: str, parameters: Parameters) -> Loop:
     # All the same, but the compiler can't know.
     x, y = (jax.numpy.full(8, v) for v in inputs)
 
-    @jax.jit
-    def sums(x, y, count):
-        def step(i, sums):
+    @jax.jit  # type: ignore[untyped-decorator]
+    def sums(x: Any, y: Any, count: Any) -> Any:
+        def step(i: Any, sums: Any) -> Any:
             value, (a, b) = function(x[i % 8], y[i % 8])
             return sums[0] + value, sums[1] + a, sums[2] + b
 
@@ -76,25 +78,25 @@ def batch(work: str, parameters: Parameters) -> Loop:
     return loop
 
 
-def cross_entropy(logits, y):
+def cross_entropy(logits: Any, y: Any) -> Any:
     import jax
 
     picked = jax.numpy.take_along_axis(jax.nn.log_softmax(logits), y[..., None], -1)
     return -picked.mean()
 
 
-def mlp(p, x, y, times):
+def mlp(p: Any, x: Any, y: Any, times: Any) -> Any:
     import jax.numpy as jnp
 
     h = jnp.tanh(times(p["wte"][x].reshape(x.shape[0], -1), p["w1"]) + p["b1"])
     return cross_entropy(times(h, p["w2"]) + p["b2"], y)
 
 
-def gpt(p, x, y, times):
+def gpt(p: Any, x: Any, y: Any, times: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
-    def norm(x, g, h):
+    def norm(x: Any, g: Any, h: Any) -> Any:
         centred = x - x.mean(-1, keepdims=True)
         return centred * jax.lax.rsqrt(x.var(-1, keepdims=True) + 1e-5) * g + h
 
@@ -114,7 +116,7 @@ def gpt(p, x, y, times):
     return cross_entropy(times(h, p["head"]) + p["hb"], y)
 
 
-def models(out_in: bool):
+def models(out_in: bool) -> Any:
     """Weights are [in, out], or [out, in]: which is faster depends on the size."""
 
     def make(work: str, parameters: Parameters) -> Loop:
@@ -129,7 +131,7 @@ def models(out_in: bool):
         }
         loss_of = {"mlp": mlp, "gpt": gpt}[work]
 
-        def times(x, w):
+        def times(x: Any, w: Any) -> Any:
             return x @ (w.T if out_in else w)
 
         run = jax.jit(jax.value_and_grad(lambda p, x, y: loss_of(p, x, y, times)))
@@ -148,3 +150,31 @@ def models(out_in: bool):
 
 PEER.offers("jit", "mlp", "gpt", tolerance=1e-4)(models(False))
 PEER.offers("jit, weights [out, in]", "mlp", "gpt", tolerance=1e-4, is_slow=True)(models(True))
+
+
+@PEER.offers("jit", "net", tolerance=1e-4)
+def layers(work: str, parameters: Parameters) -> Loop:
+    import jax
+    import jax.numpy as jnp
+
+    x, y, weights = network(parameters)
+    act = {"relu": jax.nn.relu, "tanh": jnp.tanh}[parameters["activation"]]
+
+    def loss_of(p: Any, x: Any, y: Any) -> Any:
+        *hidden, last = p
+        for w, b in hidden:
+            x = act(x @ w + b)
+        x = x @ last[0] + last[1]
+        return cross_entropy(x, y) if y.ndim == 1 else jnp.mean((x - y) ** 2)
+
+    run = jax.jit(jax.value_and_grad(loss_of))
+    p = [(jnp.asarray(w.T), jnp.asarray(b)) for w, b in weights]  # the faster layout
+    x, y = jnp.asarray(x), jnp.asarray(y)
+
+    def loop(count: int) -> Outputs:
+        for _ in range(count):
+            loss, gradients = run(p, x, y)
+            jax.block_until_ready(gradients)
+        return lambda: summary(loss, [g for pair in gradients for g in pair])
+
+    return loop

@@ -1,5 +1,7 @@
 # benchmarks/peers/litert.py — LiteRT (TensorFlow Lite): the gradient as a converted graph; it has no FP64, so FP32
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 from benchmarks.environment import HOME
 from benchmarks.registry import Loop, Parameters, Peer
 from benchmarks.works import INPUTS
@@ -16,7 +18,7 @@ def convert(work: str) -> None:
 
     from benchmarks.peers.tensorflow import value_and_gradient
 
-    def relu(v):  # LiteRT does not have the gradient of TensorFlow's own
+    def relu(v: Any) -> Any:  # LiteRT does not have the gradient of TensorFlow's own
         return tf.maximum(v, 0.0)
 
     scalar = tf.TensorSpec((), tf.float32)

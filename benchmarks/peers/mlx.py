@@ -1,12 +1,14 @@
 # benchmarks/peers/mlx.py — Apple MLX on the CPU
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 from benchmarks.registry import Loop, Parameters, Peer
 from benchmarks.works import GRAPHS, INPUTS
 
 PEER = Peer("MLX", pip=["mlx[cpu]"], packages=["mlx", "mlx-cpu"])
 
 
-def way(is_compiled: bool):
+def way(is_compiled: bool) -> Any:
     def make(work: str, parameters: Parameters) -> Loop:
         import mlx.core as mx
 

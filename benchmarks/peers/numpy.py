@@ -1,18 +1,20 @@
 # benchmarks/peers/numpy.py — NumPy: derivatives by hand on its scalars, and its raw files
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 from benchmarks.registry import Loop, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, INPUTS, files
 
 PEER = Peer("NumPy", pip=["numpy"])
 
 
-def tiny(a, b):
+def tiny(a: Any, b: Any) -> Any:
     square = b * b
     e = a + b - (a + square) * b
     return 0.5 * (e * e), e * (1 - b), e * (1 - a - 3 * square)
 
 
-def small(a, b):
+def small(a: Any, b: Any) -> Any:
     s, t = 4.0 if a + b > 0 else 0.0, 1.0 if b - a > 0 else 0.0
     square = b * b
     e = 3 * a + 4 * b + 3 - (12 * (a + square) * b + s * (a + b) + t * (b - a))
@@ -28,7 +30,7 @@ def by_hand(work: str, parameters: Parameters) -> Loop:
 
     function, (x, y) = {"tiny": tiny, "small": small}[work], map(np.float64, INPUTS[work])
 
-    def loop(count: int) -> tuple[float, ...]:
+    def loop(count: int) -> Any:
         for _ in range(count):
             result = function(x, y)
         return result

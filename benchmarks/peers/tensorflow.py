@@ -1,15 +1,17 @@
 # benchmarks/peers/tensorflow.py — TensorFlow: eager, tf.function, the same by XLA, serialized tensors
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 from benchmarks.registry import Loop, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, files
 
 PEER = Peer("TensorFlow", pip=["tensorflow-cpu"])
 
 
-def value_and_gradient(work: str, relu=None):
+def value_and_gradient(work: str, relu: Any = None) -> Any:
     import tensorflow as tf
 
-    def function(x, y):
+    def function(x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:
             tape.watch((x, y))
             g = GRAPHS[work](x, y, relu or tf.nn.relu)
@@ -18,7 +20,7 @@ def value_and_gradient(work: str, relu=None):
     return function
 
 
-def way(transform):
+def way(transform: Any) -> Any:
     def make(work: str, parameters: Parameters) -> Loop:
         import tensorflow as tf
 
@@ -35,8 +37,8 @@ def way(transform):
     return make
 
 
-def traced(**options):
-    def transform(function, *arguments):
+def traced(**options: Any) -> Any:
+    def transform(function: Any, *arguments: Any) -> Any:
         import tensorflow as tf
 
         # Concrete: a call looks for no other trace.

@@ -1,12 +1,14 @@
 # benchmarks/peers/torch.py — PyTorch: eager, torch.compile, TorchScript
 # SPDX-License-Identifier: MIT
+from typing import Any
+
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
 from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, files, model, summary
 
 PEER = Peer("PyTorch", pip=["torch==2.13.0", "numpy"])
 
 
-def mlp(p, x, y):
+def mlp(p: Any, x: Any, y: Any) -> Any:
     from torch.nn import functional as nn
 
     wte, w1, b1, w2, b2 = p
@@ -14,7 +16,7 @@ def mlp(p, x, y):
     return nn.cross_entropy(nn.linear(nn.linear(h, w1, b1).tanh(), w2, b2), y)
 
 
-def gpt(p, x, y):
+def gpt(p: Any, x: Any, y: Any) -> Any:
     from torch.nn import functional as nn
 
     b, t = x.shape
@@ -31,7 +33,7 @@ def gpt(p, x, y):
     return nn.cross_entropy(nn.linear(h, head, hb).flatten(0, 1), y.flatten())
 
 
-def problem(work: str, parameters: Parameters):
+def problem(work: str, parameters: Parameters) -> Any:
     """Return a function of its parameters, then of the data; the parameters; the data."""
     import torch
 
@@ -44,7 +46,7 @@ def problem(work: str, parameters: Parameters):
     return (lambda *all: loss_of(all[:-2], *all[-2:])), p, [torch.tensor(x), torch.tensor(y)]
 
 
-def looped(work: str, step) -> Loop:
+def looped(work: str, step: Any) -> Loop:
     """Return the loop over a step that returns the gradients and the value."""
 
     def loop(count: int) -> Outputs:
@@ -57,7 +59,7 @@ def looped(work: str, step) -> Loop:
     return loop
 
 
-def recorded(transform):
+def recorded(transform: Any) -> Any:
     """Return how to make the loops of a function that autograd records anew in each step."""
 
     def make(work: str, parameters: Parameters) -> Loop:
@@ -67,7 +69,7 @@ def recorded(transform):
         arguments = [*(w.requires_grad_() for w in p), *data]
         function = transform(function, arguments)
 
-        def step():
+        def step() -> Any:
             value = function(*arguments)
             return torch.autograd.grad(value, p), value
 
@@ -76,7 +78,7 @@ def recorded(transform):
     return make
 
 
-def scripted(function, arguments):
+def scripted(function: Any, arguments: Any) -> Any:
     import torch
 
     return torch.jit.trace(function, tuple(arguments), check_trace=False)
@@ -119,3 +121,18 @@ def raw_files(work: str, parameters: Parameters) -> Loop:
         lambda: values.numpy().tofile(path),
         lambda: torch.from_numpy(np.fromfile(path)),
     )
+
+
+@PEER.offers("torch.load", "load model")
+def large_file(work: str, parameters: Parameters) -> Loop:
+    import torch
+
+    weights, _, _ = model("mlp", {"e": 1024, "b": 1})
+    torch.save({name: torch.from_numpy(w) for name, w in weights.items()}, parameters["path"])
+
+    def loop(count: int) -> list[float]:
+        for _ in range(count):
+            state = torch.load(parameters["path"], weights_only=True)
+        return [sum(w.numel() for w in state.values())]
+
+    return loop
