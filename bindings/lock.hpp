@@ -16,9 +16,9 @@
 
 namespace burtorch_python {
 
-// Work on so many numbers gives up the lock: nodes, records, parameters. It takes a tenth of a
-// millisecond or more; giving up the lock and taking it back costs a thousandth, if nobody waits for it.
-inline constexpr std::size_t longWork = std::size_t{1} << 17;
+// Work on so many numbers gives up the lock: nodes, records, parameters. It takes some tens of
+// microseconds or more; giving up the lock and taking it back costs one, if nobody waits for it.
+inline constexpr std::size_t longWork = std::size_t{1} << 15;
 
 namespace detail {
 

@@ -388,7 +388,8 @@ TEST_CASE("operands that are not older than their result") {
                written({{kindOf(Layout::list), "reduceMax"}}, 3, 1, [](auto& w) {
                  for (const unsigned x : {2u, 0u, 0u}) w.integer(x);
                }));
-  checkRefused("more nodes than there are", written({{kindOf(Layout::node), "tanh"}}, 3, 1, [](auto& w) {
+  checkRefused("more nodes than there are",
+               written({{kindOf(Layout::node), "tanh"}}, 3, 1, [](auto& w) {
                  for (const unsigned x : {3u, 0u, 1u}) w.integer(x);
                }));
   checkRefused("not listed", written({{kindOf(Layout::node), "tanh"}}, 3, 1, [](auto& w) {
@@ -403,7 +404,8 @@ TEST_CASE("operations that are not known") {
   };
   Tape<double> tape;
   CHECK(loadsOrRefuses(tape, named(kindOf(Layout::node), "tanh")));
-  checkRefused("there is no such operation: 'quartic' of kind 1", named(kindOf(Layout::node), "quartic"));
+  checkRefused("there is no such operation: 'quartic' of kind 1",
+               named(kindOf(Layout::node), "quartic"));
   checkRefused("no such operation: 'tanh' of kind 3", named(kindOf(Layout::nodes), "tanh"));
   checkRefused("no such operation: 'add' of kind 6", named(kindOf(Layout::run), "add"));
   checkRefused("no such operation: '?' of kind 0", named(Kind{0}, "\n"));

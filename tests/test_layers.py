@@ -61,11 +61,12 @@ def test_a_header_that_moved_only_points_to_its_new_place() -> None:
         text = path.read_text(encoding="utf-8")
         if moved(text):
             lines = [line for line in text.splitlines() if line and not line.startswith("//")]
-            assert lines[0] == "#pragma once" and len(lines) == 2, path
+            assert len(lines) == 2, path
+            assert lines[0] == "#pragma once", path
             assert f" — now {INCLUDE.findall(text)[0]};" in text, path
 
 
 def test_contributing_shows_the_layers() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    shown = re.findall(r"^\d+\. `([^`]+)`", text, re.MULTILINE)
+    shown = re.findall(r"^\d+\. `([^`]+)`:", text, re.MULTILINE)
     assert [name.split(" ") for name in shown] == LAYERS

@@ -208,7 +208,8 @@ private:
       if (n != 0) distance(first);
     }
     void numbers(std::size_t place, std::size_t n) const {
-      writer.records_.template numbers<T>(std::as_const(writer.tape_).constants().subspan(place, n));
+      writer.records_.template numbers<T>(
+          std::as_const(writer.tape_).constants().subspan(place, n));
     }
   };
 

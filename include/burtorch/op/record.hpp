@@ -97,8 +97,8 @@ inline constexpr auto layouts = [] {
   std::array<LayoutRow, blockCode + 1> rows{};
 #define BURTORCH_ROW(Name, function)                                                               \
   for (unsigned form = 0; form < formsOf<Name>(); ++form)                                          \
-    rows[codeOf(Op::e##Name, static_cast<Form>(form))] = {                                         \
-        layoutOf<Name>(static_cast<Form>(form)), biasesOf<Name>()};
+    rows[codeOf(Op::e##Name, static_cast<Form>(form))] = {layoutOf<Name>(static_cast<Form>(form)), \
+                                                          biasesOf<Name>()};
   BURTORCH_OPERATIONS(BURTORCH_ROW)
   BURTORCH_ROW(Block, block)
 #undef BURTORCH_ROW
@@ -175,7 +175,8 @@ BURTORCH_INLINE constexpr void eachField(Record& record, Index* operands, Visit&
 // What a visitor does with the fields that it does not name.
 struct EachField {
   static constexpr void numbers(const auto&, std::size_t) {}
-  static constexpr void kept(const auto&, std::size_t) {} // numbers that a block keeps for its pullback
+  static constexpr void kept(const auto&, std::size_t) {
+  } // numbers that a block keeps for its pullback
   static constexpr void stored(const auto&, std::size_t) {}
   static constexpr void many(std::size_t) {}
 };
@@ -215,9 +216,8 @@ BURTORCH_INLINE constexpr void contribute(const Record& r, const Source& s, cons
                                           Give&& give) {
   constexpr Layout layout = op::layoutOf<O>(F);
   if constexpr (layout == Layout::node) {
-    give.template node<0, true>(r.a, [&]() BURTORCH_INLINE_LAMBDA {
-      return O::pullback(s.template node<0>(r.a), z, g);
-    });
+    give.template node<0, true>(
+        r.a, [&]() BURTORCH_INLINE_LAMBDA { return O::pullback(s.template node<0>(r.a), z, g); });
   } else if constexpr (layout == Layout::nodeNumbers) {
     give.template node<0, true>(r.a, [&]() BURTORCH_INLINE_LAMBDA {
       return O::pullback(s.template node<0>(r.a), s.number(r.b), s.number(r.b + std::size_t{1}), g);

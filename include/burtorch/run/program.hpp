@@ -84,7 +84,7 @@ struct Instruction {
   Op operation = Op::eLeaf;
   Form form = Form::nodes;
   Comparison comparison = Comparison::less;
-  std::uint32_t a = 0, b = 0; // as in a record (op/record.hpp)
+  std::uint32_t a = 0, b = 0;                                     // as in a record (op/record.hpp)
   constexpr Code code() const { return codeOf(operation, form); } // of an operation
 };
 
@@ -568,9 +568,7 @@ private:
   template <std::size_t n, class T> struct Source {
     const Values<T>& v;
     template <int> BURTORCH_INLINE constexpr const T& node(std::size_t i) const { return v[i]; }
-    BURTORCH_INLINE constexpr T number(std::size_t place) const {
-      return T(data.constants[place]);
-    }
+    BURTORCH_INLINE constexpr T number(std::size_t place) const { return T(data.constants[place]); }
     BURTORCH_INLINE constexpr std::size_t operand(std::size_t place) const {
       return data.operands[place];
     }

@@ -359,9 +359,9 @@ private:
     const auto expanded = expand_(tape_, record);
     const std::size_t after = tape_.records().size();
     if (expanded.size() != count)
-      fail(ErrorKind::badArgument, std::string("gradientsOf: ") +
-                                       tape_.namesOf(tape_.recordOf(record.result)).function +
-                                       " of whole views can't be recorded; see run/recorded_blocks.hpp");
+      fail(ErrorKind::badArgument,
+           std::string("gradientsOf: ") + tape_.namesOf(tape_.recordOf(record.result)).function +
+               " of whole views can't be recorded; see run/recorded_blocks.hpp");
     nodes_.resize(tape_.size() - oldest_);
     activate(before, after);
     for (std::size_t i = 0; i < count; ++i)

@@ -69,8 +69,7 @@ namespace detail {
 // Operations with many operands: out of the hot loop.
 template <class O, Form F, class T, class Index, class Record>
 BURTORCH_NOINLINE T evaluateMany(const T* values, const Index* operands, const Record& record) {
-  return static_cast<T>(
-      evaluate<O, F>(record, TapeSource<T, Index>{values, nullptr, operands}));
+  return static_cast<T>(evaluate<O, F>(record, TapeSource<T, Index>{values, nullptr, operands}));
 }
 
 // A number that the step before has just computed is still in a register, and a trip through memory would
@@ -172,7 +171,8 @@ template <class S, class Index> struct Step {
         last = grads[isBNewer ? s->b : s->a];
       }
     } else if constexpr (op::isFew(layout)) {
-      const C g = static_cast<C>(computed(adjoint)), z = static_cast<C>(computed(values[s->result]));
+      const C g = static_cast<C>(computed(adjoint)),
+              z = static_cast<C>(computed(values[s->result]));
       contribute<O, F>(*s, PulledSource<isBNewer>{{values, constants, last}}, z, g,
                        Give<O, fresh, sets>{grads, g, last});
     } else {

@@ -132,7 +132,8 @@ template <class T, class Index, class Filter> struct GiveToMany {
   C g;
 
   BURTORCH_INLINE void add(std::size_t i, const C& contribution) const {
-    if (filter.wants(i)) grads[i] = static_cast<T>(computed(grads[i]) + unlessZero(g, contribution));
+    if (filter.wants(i))
+      grads[i] = static_cast<T>(computed(grads[i]) + unlessZero(g, contribution));
   }
   template <int, bool> void node(std::size_t i, const auto& contribution) const {
     add(i, contribution());
@@ -245,8 +246,7 @@ private:
   template <class O> struct Give {
     Pull& pull;
     const C& g;
-    template <int, bool>
-    BURTORCH_INLINE void node(std::size_t i, const auto& contribution) const {
+    template <int, bool> BURTORCH_INLINE void node(std::size_t i, const auto& contribution) const {
       if constexpr (O::isLinear) pull.give(i, contribution());
       else pull.give(i, unlessZero(g, contribution()));
     }

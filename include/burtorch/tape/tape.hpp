@@ -431,7 +431,8 @@ public:
   template <class F> void forEachOperand(const Record& record, F&& f) const {
     const Layout layout = op::layoutOf(record.code());
     if (!op::isFew(layout)) return forEachArgument(record, f, [](const T&) {});
-    if (op::hasNodeInA(layout)) f(record.a); // the same in a third of the code: backwardWithScratchStorage
+    if (op::hasNodeInA(layout))
+      f(record.a); // the same in a third of the code: backwardWithScratchStorage
     if (op::hasNodeInB(layout)) f(record.b); // spends its time here
   }
 

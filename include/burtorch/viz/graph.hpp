@@ -226,12 +226,12 @@ std::vector<Argument<T>> argumentsOf(const Tape<T, O...>& tape,
   const burtorch::detail::TapeSource<T, typename Tape<T, O...>::Index> source{
       tape.values().data(), tape.constants().data(), tape.operands().data()};
   const ComputedIn<T> z(source.template node<0>(record.result)), one(1);
-  burtorch::detail::dispatch(
-      record.code(), [&]<class Operation, Form F>(op::Instance<Operation, F>) {
-        if constexpr (!op::is<op::Block, Operation>)
-          burtorch::detail::contribute<Operation, F>(record, source, z, one,
-                                                     detail::GiveToArguments<T>{out});
-      });
+  burtorch::detail::dispatch(record.code(),
+                             [&]<class Operation, Form F>(op::Instance<Operation, F>) {
+                               if constexpr (!op::is<op::Block, Operation>)
+                                 burtorch::detail::contribute<Operation, F>(
+                                     record, source, z, one, detail::GiveToArguments<T>{out});
+                             });
   return out;
 }
 
