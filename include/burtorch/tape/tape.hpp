@@ -569,7 +569,7 @@ public:
     Extent at = claim(need);
     setRecord(at, code, 0, static_cast<Index>(n));
     const Index node = place(at.nodes, result);
-    eachField(records_[at.records], FillIn<Fields>{{}, *this, at, fields});
+    eachField(records_[at.records], Filling<Fields>{{}, *this, at, fields});
     return node;
   }
 
@@ -672,7 +672,7 @@ private:
     static void node(Index) {}
     static void run(Index, std::size_t) {}
   };
-  template <class Fields> struct FillIn : detail::EachField {
+  template <class Fields> struct Filling : detail::EachField {
     Tape& tape;
     Extent& at; // the next free places
     const Fields& fields;
