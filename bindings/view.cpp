@@ -4,7 +4,6 @@
 
 #include <burtorch/block/blocks.hpp>
 
-#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <string>

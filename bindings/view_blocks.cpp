@@ -6,7 +6,6 @@
 #include <burtorch/block/blocks.hpp>
 #include <burtorch/io/blocks.hpp>
 
-#include <pybind11/stl.h>
 
 #include <algorithm>
 #include <optional>
