@@ -4,7 +4,6 @@
 
 #include <burtorch/block/blocks.hpp>
 
-
 #include <algorithm>
 #include <string>
 #include <utility>

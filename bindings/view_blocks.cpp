@@ -6,7 +6,6 @@
 #include <burtorch/block/blocks.hpp>
 #include <burtorch/io/blocks.hpp>
 
-
 #include <algorithm>
 #include <optional>
 #include <string>

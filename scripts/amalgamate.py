@@ -73,7 +73,7 @@ def collapse_blank_lines(lines: list[str]) -> list[str]:
 
 
 def version(include: Path) -> str:
-    config = (include / "burtorch" / "config.hpp").read_text(encoding="utf-8")
+    config = (include / "burtorch" / "base" / "config.hpp").read_text(encoding="utf-8")
     return ".".join(re.findall(r"#define BURTORCH_VERSION_(?:MAJOR|MINOR|PATCH)\s+(\d+)", config))
 
 

@@ -66,10 +66,13 @@ def test_the_table_of_contents_names_what_there_is() -> None:
     listed = re.findall(r"^//   (\S+\.hpp)", text, re.MULTILINE)
     assert listed
     assert not [name for name in listed if not (ROOT / "include" / "burtorch" / name).is_file()]
-    top = {path.name for path in (ROOT / "include" / "burtorch").glob("*.hpp")}
+    top = {
+        path.name
+        for path in (ROOT / "include" / "burtorch").glob("*.hpp")
+        if " — now " not in path.read_text(encoding="utf-8").split("\n", 1)[0]  # it moved
+    }
     included = set(re.findall(r"<burtorch/(\w+\.hpp)>", text))
-    inner = {"burtorch.hpp", "block.hpp"}  # itself, and what the tape includes
-    assert top - included - set(listed) - inner == set()
+    assert top - included - set(listed) == {"burtorch.hpp"}
 
 
 def test_a_second_run_gives_the_same_bytes(run: Run, tmp_path: Path) -> None:

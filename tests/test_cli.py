@@ -20,7 +20,7 @@ from conftest import ROOT, Run
 VERSION = ".".join(
     re.findall(
         r"#define BURTORCH_VERSION_\w+\s+(\d+)",
-        (ROOT / "include" / "burtorch" / "config.hpp").read_text(encoding="utf-8"),
+        (ROOT / "include" / "burtorch" / "base" / "config.hpp").read_text(encoding="utf-8"),
     )
 )
 

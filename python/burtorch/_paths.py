@@ -17,7 +17,7 @@ _SOURCE_INCLUDE = Path(__file__).resolve().parents[2] / "include"
 def _version() -> str:
     """Read it where the package's metadata have it from: importlib.metadata takes megabytes."""
     try:
-        config = Path(get_include(), "burtorch", "config.hpp").read_text(encoding="utf-8")
+        config = Path(get_include(), "burtorch", "base", "config.hpp").read_text(encoding="utf-8")
     except OSError:
         return "0+unknown"
     return ".".join(re.findall(r"#define BURTORCH_VERSION_(?:MAJOR|MINOR|PATCH)\s+(\d+)", config))
