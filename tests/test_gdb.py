@@ -118,7 +118,8 @@ def test_natvis_names_members_that_exist() -> None:
     assert {"tape_", "values_", "nodes_"} <= members
     headers = ROOT / "include" / "burtorch"
     source = "".join(
-        (headers / f"{n}.hpp").read_text("utf-8") for n in ("tape", "value", "view", "cursor")
+        (headers / f"{name}.hpp").read_text("utf-8")
+        for name in ("tape/tape", "tape/cursor", "value", "view")
     )
     for member in members:
         assert re.search(rf"\b{member}( =|;|,)", source), member

@@ -139,20 +139,23 @@ template <class T, class Index, class Filter> struct GiveToMany {
     add(i, contribution());
   }
   template <int k> auto run(std::size_t first, std::size_t) const {
-    return [=, *this]<class I>(I i, const auto& c) BURTORCH_INLINE_LAMBDA {
-      if constexpr (!Filter::template wantsSequence<k>) return;
-      else if constexpr (!std::is_same_v<I, Eight>) add(first + i, c);
-      else if constexpr (Filter::wantsAll)
-        narrow(widen<8>(grads + first + i.first) + c, grads + first + i.first);
-      else
-        for (std::size_t j = 0; j < 8; ++j) add(first + i.first + j, c[j]);
-    };
+    if constexpr (!Filter::template wantsSequence<k>) return nothing;
+    else
+      return [first, *this]<class I>(I i, const auto& c) BURTORCH_INLINE_LAMBDA {
+        if constexpr (!std::is_same_v<I, Eight>) add(first + i, c);
+        else if constexpr (Filter::wantsAll)
+          narrow(widen<8>(grads + first + i.first) + c, grads + first + i.first);
+        else
+          for (std::size_t j = 0; j < 8; ++j) add(first + i.first + j, c[j]);
+      };
   }
   template <int k> auto list(std::size_t place, std::size_t) const {
-    return [stored = operands + place, *this](std::size_t i, const C& c) BURTORCH_INLINE_LAMBDA {
-      if constexpr (Filter::template wantsSequence<k>) add(stored[i], c);
-    };
+    if constexpr (!Filter::template wantsSequence<k>) return nothing;
+    else
+      return [stored = operands + place, *this](std::size_t i, const C& c)
+                 BURTORCH_INLINE_LAMBDA { add(stored[i], c); };
   }
+  static constexpr auto nothing = [](const auto&...) BURTORCH_INLINE_LAMBDA {};
 };
 template <class O, Form F, class T, class Index, class Filter, class Record>
 BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_RESTRICT grads,

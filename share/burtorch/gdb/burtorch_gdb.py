@@ -20,7 +20,7 @@ import gdb
 import gdb.printing
 
 CODES_PER_OPERATION = 4  # codeOf() in op/table.hpp
-VISITED = 0x8000  # Record::visited in tape.hpp
+VISITED = 0x8000  # Record::visited in tape/tape.hpp
 FEW = 200  # how many elements are looked at where GDB would print no more anyway
 
 
