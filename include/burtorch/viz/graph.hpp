@@ -203,7 +203,7 @@ template <class T> struct GiveToArguments {
     add(k == 2 ? all.size() - 1 : k, contribution());
   }
   template <int k> auto run(std::size_t, std::size_t n) const { // as a list: in order of operands
-    return [*this, first = k * n](std::size_t i, const auto& c) { add(first + i, c); };
+    return [to = *this, first = k * n](std::size_t i, const auto& c) { to.add(first + i, c); };
   }
   template <int k> auto list(std::size_t, std::size_t n) const { return run<k>(0, n); }
 };
