@@ -15,7 +15,7 @@
 BURTORCH_BEGIN_NAMESPACE
 
 // What a scalar type is called in files. `unit` is the size of the number it consists of, one or
-// several: that is what has a byte order. io/scalars.hpp says it for the types of scalar/types.hpp.
+// several: that is what has a byte order. io/scalars.hpp says it for the types of op/types.hpp.
 template <class T> struct StoredAs;
 template <class T> struct Stored : StoredAs<T> {};
 template <> struct Stored<float> {

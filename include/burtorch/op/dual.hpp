@@ -7,7 +7,7 @@
 //
 // T may be any scalar: dual<simd<float, 8>> has eight directions of eight samples, and
 // dual<dual<T>> second derivatives. A tape of duals gives Hessian-vector products
-// (derivatives.hpp). Comparisons look at values only, as everywhere in the library.
+// (run/derivatives.hpp). Comparisons look at values only, as everywhere in the library.
 #pragma once
 
 #include <burtorch/op/table.hpp>

@@ -16,7 +16,7 @@
 // Pullbacks compare (relu, max, clamp, …). Kinks says what becomes of that:
 //   decided   the branch that the numbers take now is recorded: for a graph that is used at this point
 //   open      both branches are recorded, and operations choose between them: for a graph that is replayed
-//             (replay.hpp) at other points. A choice costs two calls of pow. NaN in what is compared
+//             (run/replay.hpp) at other points. A choice costs two calls of pow. NaN in what is compared
 //             gives NaN.
 //
 // The pullbacks of blocks (of views) are kernels over plain numbers. A block between the root and the leaves is

@@ -12,7 +12,7 @@
 //   Computed<T>                          that it is only stored: operations compute in another type
 //                                        and round what is stored (halves: in float)
 //   Constant<T>                          what its constants are, where double is too short
-//   unlessZero(g, x)                     x, but 0 in the lanes where g is 0 (see backward.hpp)
+//   unlessZero(g, x)                     x, but 0 in the lanes where g is 0 (see tape/sweep.hpp)
 //   hasTangent<T>, passive(x)            that it carries a derivative along (dual.hpp), and x without it
 #pragma once
 

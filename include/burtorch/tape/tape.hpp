@@ -579,7 +579,7 @@ public:
   }
   std::string label(std::size_t node) const { return labels_.get(node); }
 
-  // Comparisons of its Values decide where a program goes, which a recording (replay.hpp) can't follow: it
+  // Comparisons of its Values decide where a program goes, which a recording (run/replay.hpp) can't follow: it
   // asks whether there were any. Atomic, because several threads may compare what none of them changes.
   BURTORCH_INLINE void noteComparison(std::size_t node) {
     if (isNowhere_) failEmpty();
