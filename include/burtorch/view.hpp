@@ -303,7 +303,8 @@ inline constexpr BlockMethods<T, Index> blockMethods{
       if constexpr (requires { B::assigns(frame); }) assigns = B::assigns(frame);
       if (!assigns && std::ranges::all_of(adjoint, [](const T& g) { return isZero(g); })) return;
       B::pullback(frame);
-    }};
+    },
+    detail::keepsSamplesOf<B, BlockFrame<T, Index>>()};
 
 // rows × cols results of a block of `operands`, which live on one tape; it keeps `kept` numbers, of
 // which the first may be given. Its parameters are those in `parameters`, then those in `more` (a

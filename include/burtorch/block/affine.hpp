@@ -84,6 +84,11 @@ struct Affine {
     }
   }
 
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return view > f.parameter(0) && hasWholeRows(f, view, samples);
+  }
+
   template <class Parts> static auto expanded(const Parts& p) {
     const auto x = inputs(p);
     std::vector<typename Parts::V::Element> y;
@@ -130,6 +135,11 @@ struct MatMul {
     const auto dy = f.adjoint(f.value(0).rows);
     if (f.wants(0)) kernel::multiplyNT(dy, f.value(1), f.grad(0), kernel::Store::add);
     if (f.wants(1)) kernel::multiplyTN(f.value(0), dy, f.grad(1), kernel::Store::add);
+  }
+
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return view == 0 && hasWholeRows(f, view, samples);
   }
 
   template <class Parts> static auto expanded(const Parts& p) {

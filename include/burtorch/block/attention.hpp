@@ -43,6 +43,11 @@ struct Attention {
     });
   }
 
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return f.value(view).rows % (samples * f.parameter(1)) == 0;
+  }
+
   // One head at one position, which attends to `count` positions; key(j) and value(j) are rows.
   template <class Positions, class Columns, class Query, class Key, class Values, class Scale>
   static constexpr auto atPosition(Positions count, Columns size, const Query& query,

@@ -38,6 +38,11 @@ struct Concat {
     });
   }
 
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return hasWholeRows(f, view, samples);
+  }
+
   // No operation at all: the Values of the parts.
   template <class Parts> static auto expanded(const Parts& p) {
     std::vector<typename Parts::V::Element> y;

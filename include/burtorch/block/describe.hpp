@@ -11,6 +11,10 @@
 //                    the sizes that such a block has, so that no file makes a block that is larger than
 //                    itself; then the block's function, which checks shapes and indices, records it
 //   assigns(frame)   optional: pullback writes gradients even where the results have none
+//   keepsSamples(frame, view, n)
+//                    optional: if that view is n samples, one after the other, and the other views are the
+//                    same for all, then so are the results, and each depends on its own sample alone.
+//                    Without it the block mixes samples, and batches with it are not cut into parts
 //   stored(frame)    optional: how many parameters a file keeps; the others are space to work in
 //
 // The list of all blocks in blocks.hpp makes files, expansions and tests know it.
@@ -76,6 +80,11 @@ template <class T, class... O> struct BlockParts {
 };
 
 namespace block {
+
+// For keepsSamples of a block that takes a view row by row.
+template <class Frame> bool hasWholeRows(const Frame& f, std::size_t view, std::size_t samples) {
+  return f.value(view).rows % samples == 0;
+}
 
 // Kinds of blocks. What is made of every block is made of a list.
 template <class... B> struct List {

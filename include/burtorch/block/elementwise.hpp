@@ -33,6 +33,10 @@ template <class O> struct Map {
                              f.grad(0).first, f.count);
   }
 
+  template <class Frame> static bool keepsSamples(const Frame&, std::size_t, std::size_t) {
+    return true;
+  }
+
   template <class Parts> static auto expanded(const Parts& p) {
     return rowOf(p.results, [&](std::size_t i) { return apply<O>(p.views[0][i]); });
   }
@@ -55,6 +59,12 @@ template <class O> struct Map2 {
   template <class Frame> static void pullback(const Frame& f) {
     if (f.wants(0)) pullback2<kernel::Side::x>(f, f.value(0), f.value(1), f.parameter(0), 0);
     if (f.wants(1)) pullback2<kernel::Side::y>(f, f.value(0), f.value(1), f.parameter(0), 1);
+  }
+
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return f.description.viewSize(view) == f.count ||
+           (f.value(view).rows == f.parameter(0) && hasWholeRows(f, view, samples));
   }
 
   template <class Parts> static auto expanded(const Parts& p) {
@@ -101,6 +111,10 @@ template <class O, Form form> struct MapNumber {
     else Map2<O>::template pullback2<kernel::Side::y>(f, number(f), view(f), 1, 0);
   }
 
+  template <class Frame> static bool keepsSamples(const Frame&, std::size_t, std::size_t) {
+    return true;
+  }
+
   template <class Parts> static auto expanded(const Parts& p) {
     return rowOf(p.results, [&](std::size_t i) {
       if constexpr (form == Form::nodeNumber) return apply<O>(p.views[0][i], p.kept[0]);
@@ -137,6 +151,10 @@ template <class O> struct MapBounded {
     if (f.wants(0))
       kernel::mapBoundedBackward<O>(f.value(0).first, f.kept[0], f.kept[1], f.adjoint(1).first,
                                     f.grad(0).first, f.count);
+  }
+
+  template <class Frame> static bool keepsSamples(const Frame&, std::size_t, std::size_t) {
+    return true;
   }
 
   template <class Parts> static auto expanded(const Parts& p) {

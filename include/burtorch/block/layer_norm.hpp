@@ -38,6 +38,11 @@ struct LayerNorm {
                               f.wants(2) ? f.grad(2).first : nullptr, storeOf(f, 0));
   }
 
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return view == 0 && hasWholeRows(f, view, samples);
+  }
+
   template <class Row, class Weights, class Number>
   static constexpr auto ofRow(const Row& x, const Weights& weight, const Weights& bias,
                               const Number& eps) {

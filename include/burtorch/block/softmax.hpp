@@ -26,6 +26,11 @@ struct Softmax {
       kernel::softmaxBackward(kernel::Matrix<const T>(f.result(rows)), f.adjoint(rows), f.grad(0));
   }
 
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return hasWholeRows(f, view, samples);
+  }
+
   template <class Row> static constexpr auto ofRow(const Row& x) {
     const auto largest = largestOf(x);
     auto y = rowOf(countOf(x), [&](std::size_t j) { return exponential(x[j] - largest); });
@@ -55,6 +60,11 @@ struct LogSoftmax {
     if (f.wants(0))
       kernel::logSoftmaxBackward(kernel::Matrix<const T>(f.result(rows)), f.adjoint(rows),
                                  f.grad(0));
+  }
+
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return hasWholeRows(f, view, samples);
   }
 
   template <class Row> static auto ofRow(const Row& x) {
@@ -88,6 +98,11 @@ struct CrossEntropy {
     if (f.wants(0))
       kernel::crossEntropyBackward(kernel::Matrix<const T>(probabilities(f)),
                                    f.description.parameters(), f.adjoint(1).first, f.grad(0));
+  }
+
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return hasWholeRows(f, view, samples);
   }
 
   template <class Parts> static auto expanded(const Parts& p) {

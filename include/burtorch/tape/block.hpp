@@ -33,7 +33,21 @@ template <class T, class Index> struct BlockMethods {
   const char* symbol; // what a picture shows
   void (*forward)(const BlockFrame<T, Index>&);
   void (*pullback)(const BlockFrame<T, Index>&);
+  // See block/describe.hpp; null: the samples mix.
+  bool (*keepsSamples)(const BlockFrame<T, Index>&, std::size_t view, std::size_t samples);
 };
+
+namespace detail {
+
+template <class B, class Frame>
+constexpr auto keepsSamplesOf() -> bool (*)(const Frame&, std::size_t, std::size_t) {
+  if constexpr (requires(const Frame& f) { B::keepsSamples(f, 0, 0); })
+    return
+        [](const Frame& f, std::size_t view, std::size_t n) { return B::keepsSamples(f, view, n); };
+  else return nullptr;
+}
+
+} // namespace detail
 
 namespace detail {
 
