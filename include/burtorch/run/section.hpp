@@ -211,8 +211,7 @@ public:
 
   // ---- runs ---------------------------------------------------------------------------------------
 
-  // Where a run takes place: columns with room for all nodes up to the last of the section. The second
-  // is for other threads: memory of its own, with parameters copied.
+  // Where a run takes place: columns with room for all nodes up to the last of the section.
   Columns space(TapeType& tape) {
     moveTo(std::max(tape.size(), base_));
     tape.makeRoomFor(
@@ -222,16 +221,27 @@ public:
     c.operands = operands_.data();
     return c;
   }
-  struct Apart {
-    std::vector<T> values, grads, constants;
-    std::vector<Index> operands;
-    Columns columns() { return {values.data(), grads.data(), constants.data(), operands.data()}; }
+  // What a thread of its own needs: memory for nodes, which all its sections share, and a section's other arrays.
+  struct Memory {
+    std::vector<T> values, grads;
   };
-  void setApart(Apart& space) const { // after this section's own space() was asked for
-    space.values.resize(std::max(space.values.size(), at_ + nodes_));
-    space.grads.resize(std::max(space.grads.size(), at_ + nodes_));
-    space.constants = constants_;
-    space.operands = operands_;
+  struct Sides {
+    std::vector<T> constants;
+    std::vector<Index> operands;
+    std::size_t at = static_cast<std::size_t>(-1);
+  };
+  Columns space(Memory& memory, Sides& sides) const { // after space(tape)
+    if (memory.values.size() < at_ + nodes_) {
+      memory.values.resize(at_ + nodes_);
+      memory.grads.resize(at_ + nodes_);
+    }
+    if (sides.at != at_) {
+      sides.constants = constants_;
+      sides.operands = operands_;
+      sides.at = at_;
+    }
+    return {memory.values.data(), memory.grads.data(), sides.constants.data(),
+            sides.operands.data()};
   }
 
   std::size_t first() const { return at_; } // of its nodes, since the last space()
