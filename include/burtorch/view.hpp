@@ -277,6 +277,14 @@ template <class R> std::span<const std::ranges::range_value_t<R>> spanOf(const R
   return range;
 }
 
+template <class B, class Frame>
+constexpr auto keepsSamplesOf() -> bool (*)(const Frame&, std::size_t, std::size_t) {
+  if constexpr (requires(const Frame& f) { B::keepsSamples(f, 0, 0); })
+    return
+        [](const Frame& f, std::size_t view, std::size_t n) { return B::keepsSamples(f, view, n); };
+  else return nullptr;
+}
+
 } // namespace detail
 
 // Leaves on a tape.

@@ -39,18 +39,6 @@ template <class T, class Index> struct BlockMethods {
 
 namespace detail {
 
-template <class B, class Frame>
-constexpr auto keepsSamplesOf() -> bool (*)(const Frame&, std::size_t, std::size_t) {
-  if constexpr (requires(const Frame& f) { B::keepsSamples(f, 0, 0); })
-    return
-        [](const Frame& f, std::size_t view, std::size_t n) { return B::keepsSamples(f, view, n); };
-  else return nullptr;
-}
-
-} // namespace detail
-
-namespace detail {
-
 // A description in the tape's array of indices.
 template <class T, class Index> class BlockDescription {
 public:
