@@ -212,7 +212,7 @@ py::tuple graph(const Function& f) {
   const auto& r = f.recording();
   Ref<AnyTape> any(new TapeOf<double>(DType::float64, 0));
   auto& t = static_cast<TapeOf<double>&>(*any);
-  bt::detail::TapeAccess::copy(r.tape(), r.tape().size(), 0, t.tape);
+  bt::detail::TapeRebuild::copy(r.tape(), r.tape().size(), 0, t.tape);
   for (std::size_t i = 0; i < r.tape().size(); ++i)
     if (const auto label = r.tape().label(i); !label.empty()) t.tape.setLabel(i, label);
   const auto in = r.inputNodes(), out = r.outputNodes();

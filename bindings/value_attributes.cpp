@@ -7,6 +7,8 @@
 #include "scalars.hpp"
 #include "value.hpp"
 
+#include <burtorch/restricted.hpp>
+
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -3,6 +3,7 @@
 #include "support.hpp"
 
 #include <burtorch/burtorch.hpp>
+#include <burtorch/tape/concurrent.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,6 +7,7 @@
 // the textbook reverse pass. The same graphs then check that all ways to a gradient agree, and that
 // collect changes nothing that is kept.
 #include <burtorch/burtorch.hpp>
+#include <burtorch/restricted.hpp>
 
 #include <doctest/doctest.h>
 

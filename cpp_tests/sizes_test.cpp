@@ -5,6 +5,7 @@
 #include <burtorch/block/blocks.hpp>
 #include <burtorch/nn/models.hpp>
 #include <burtorch/base/sizes.hpp>
+#include <burtorch/tape/concurrent.hpp>
 #include <burtorch/view.hpp>
 
 #include <doctest/doctest.h>

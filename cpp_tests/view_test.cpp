@@ -4,6 +4,7 @@
 #include "support.hpp"
 
 #include <burtorch/block/blocks.hpp>
+#include <burtorch/restricted.hpp>
 #include <burtorch/scratch.hpp>
 #include <burtorch/view.hpp>
 

@@ -14,9 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 INCLUDE = ROOT / "include"
 ENGINE = "burtorch/burtorch.hpp"
-BUDGET = (
-    3400  # lines of code that ENGINE includes, with all that those headers include; the aim is 3000
-)
+BUDGET = 3000  # lines of code that ENGINE includes, with all that those headers include
 INCLUDED = re.compile(r"^\s*#\s*include\s*<(burtorch/[^>]+)>", re.MULTILINE)
 # A string is matched first, so that "//" inside one is not taken for a comment.
 TOKENS = re.compile(

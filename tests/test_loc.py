@@ -27,7 +27,7 @@ def test_code_lines(text: str, lines: int) -> None:
 
 def test_the_engine_stays_within_its_budget(capsys: pytest.CaptureFixture[str]) -> None:
     assert loc.main() == 0, capsys.readouterr().out
-    assert loc.BUDGET == 3400  # to be lowered, never raised
+    assert loc.BUDGET == 3000  # to be lowered, never raised
 
 
 def test_headers_are_counted_once_however_deep_they_are_included(

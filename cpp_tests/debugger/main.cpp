@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include <burtorch/block/elementwise.hpp>
 #include <burtorch/burtorch.hpp>
+#include <burtorch/tape/concurrent.hpp>
 #include <burtorch/viz/debug.hpp>
 
 #include <array>

@@ -5,11 +5,11 @@
 // here differ in which records they hand to it:
 //
 //   backward(root)                      every record from the root's down to the first
-//   backwardReaching(root)              the same, down to the oldest that the root depends on
 //   backwardUntil(root, stop, every)    the same, asking now and then whether to stop
-//   backwardRestricted(root, leaves)    only records between the root and the given leaves
 //   backwardOf<op>(operands…)           of op(operands…), neither appended nor evaluated
 //   backwardWithScratchStorage(…)       only what the root reaches (scratch.hpp)
+//   backwardRestricted(root, leaves)    only records between the root and the given leaves (restricted.hpp)
+//   backwardReaching(root)              every record down to the oldest that the root depends on (the same)
 //
 // In all of them the gradients of leaves accumulate over calls, as in other libraries, until
 // zeroGrad(); the gradients of other nodes are those of the last call. An adjoint of
@@ -24,11 +24,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
 #include <type_traits>
-#include <vector>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -41,17 +37,6 @@ void backward(const Value<T, O...>& root, std::type_identity_t<T> seed = T(1)) {
   if (records == 0) return;
   detail::Pull pull(detail::TapeAccess::columns(tape), detail::Everything{}, node, seed);
   detail::sweep(tape, 0, records, pull);
-}
-
-// The same gradients. The sweep ends below the oldest node that the root depends on, which pays where
-// much else stands on the tape; noting that node costs a little per operand.
-template <class T, class... O> void backwardReaching(const Value<T, O...>& root) {
-  auto& tape = root.tape();
-  const auto node = root.sysGetRawNodeIndex();
-  const std::size_t records = detail::recordsUpTo(tape, node, T(1));
-  if (records == 0) return;
-  detail::Pull pull(detail::TapeAccess::columns(tape), detail::DownToOldest{{}, node}, node, T(1));
-  detail::TapeAccess::spare(tape, detail::sweep(tape, 0, records, pull));
 }
 
 // The same, but after every `every` records asks stop(), and returns false if it said so. The
@@ -79,56 +64,6 @@ bool backwardUntil(const Value<T, O...>& root, const std::atomic<bool>& stop,
                    std::size_t every = 4096) {
   return backwardUntil(
       root, [&stop] { return stop.load(std::memory_order_relaxed); }, every);
-}
-
-// The gradient with respect to some nodes only (usually leaves): no other leaf's gradient changes,
-// and records that do not lie between them and the root are not pulled. `work` needs one byte per
-// node up to the root, or to the end of the root's block.
-template <class T, class... O, RangeOfValues Leaves>
-void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves,
-                        std::span<std::uint8_t> work) {
-  auto& tape = root.tape();
-  const auto node = root.sysGetRawNodeIndex();
-  const std::size_t root_ = tape.recordOf(node);
-  const std::size_t needed = detail::nodesUpTo(root);
-  if (work.size() < needed)
-    detail::fail(ErrorKind::badArgument, "backwardRestricted: needs " + std::to_string(needed) +
-                                             " bytes to work in, got " +
-                                             std::to_string(work.size()));
-  std::uint8_t* const active = work.data();
-  std::fill_n(active, needed, std::uint8_t{0});
-  std::size_t oldest = node;
-  for (const auto& leaf : leaves) {
-    root.checkSameTape(leaf);
-    const std::size_t i = leaf.sysGetRawNodeIndex();
-    if (i > node) continue; // younger than the root: no part of it
-    active[i] = 1;
-    oldest = std::min(oldest, i);
-  }
-  if (root_ == tape.records().size()) {
-    if (active[node]) backward(root);
-    return;
-  }
-  const auto records = tape.records();
-  const std::size_t first = static_cast<std::size_t>(
-      std::ranges::upper_bound(records, oldest, {}, [](const auto& r) { return r.result; }) -
-      records.begin());
-  for (std::size_t r = first; r <= root_; ++r) {
-    bool any = false;
-    tape.forEachOperand(records[r], [&](auto operand) { any |= active[operand] != 0; });
-    if (!any) continue;
-    std::fill_n(active + records[r].firstResult(), records[r].results(), std::uint8_t{1});
-    if (records[r].isBlock()) detail::demandWholeViews(tape.frame(records[r]).description, active);
-  }
-  detail::TapeAccess::clearResults(tape, root_ + 1);
-  detail::Pull pull(detail::TapeAccess::columns(tape), detail::OnlyActive{{}, active}, node, T(1));
-  detail::sweep(tape, first, root_ + 1, pull);
-}
-
-template <class T, class... O, RangeOfValues Leaves>
-void backwardRestricted(const Value<T, O...>& root, const Leaves& leaves) {
-  std::vector<std::uint8_t> work(detail::nodesUpTo(root));
-  backwardRestricted(root, leaves, std::span<std::uint8_t>(work));
 }
 
 // The gradient of op(operands…) with respect to what the operands were made from, without the node:

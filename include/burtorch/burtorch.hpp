@@ -14,10 +14,12 @@
 #include <burtorch/tape/sweep.hpp>    // what the operands of a record gain
 #include <burtorch/value.hpp>         // the handle of one scalar, its operators and functions
 #include <burtorch/backward.hpp>      // gradients
-#include <burtorch/scratch.hpp> // gradients in the caller's memory, over only what the root reaches
+#include <burtorch/scratch.hpp>       // the same in the caller's memory, over what the root reaches
 
 // What a program includes if it wants it; some take longer to compile than all of the above:
 //   view.hpp                 vectors and matrices of nodes
+//   restricted.hpp           gradients that leave out a part of the tape
+//   tape/concurrent.hpp      Tape<T, Concurrent>: several threads append to one graph
 //   block/blocks.hpp         what is computed with whole views: linear layers, attention, …
 //   run/derivatives.hpp      jvp, hvp, Jacobian, Hessian of functions
 //   run/recorded.hpp         gradients as nodes, to be differentiated again

@@ -34,10 +34,8 @@ public:
   void push_back(Index i) { room_[size_++] = i; }
   void pop_back() { --size_; }
   const Index& back() const { return room_[size_ - 1]; }
-  Index* begin() { return room_.data(); }
-  Index* end() { return room_.data() + size_; }
-  const Index* begin() const { return room_.data(); }
-  const Index* end() const { return room_.data() + size_; }
+  Index* begin() const { return room_.data(); }
+  Index* end() const { return room_.data() + size_; }
 
 private:
   std::span<Index> room_;

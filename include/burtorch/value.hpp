@@ -23,6 +23,10 @@
 
 BURTORCH_BEGIN_NAMESPACE
 
+// A plain number that becomes a T.
+template <class Number, class T>
+concept NumberFor = std::is_arithmetic_v<Number> || std::same_as<Number, T>;
+
 template <Scalar T, class... Options> class Value {
 public:
   using Scalar = T;
@@ -34,11 +38,9 @@ public:
   Value() = default;
 
   // A leaf on this thread's current tape, or on a given one.
-  template <class Number>
-    requires std::is_arithmetic_v<Number> || std::same_as<Number, T>
+  template <NumberFor<T> Number>
   BURTORCH_INLINE explicit Value(const Number& x) : Value(TapeType::current(), x) {}
-  template <class Number>
-    requires std::is_arithmetic_v<Number> || std::same_as<Number, T>
+  template <NumberFor<T> Number>
   BURTORCH_INLINE Value(TapeType& tape, const Number& x)
       : Value(at(tape, tape.leaf(static_cast<T>(x)))) {}
 
@@ -115,8 +117,8 @@ public:
     if (!isAlive()) failCheck();
 #endif
   }
-  BURTORCH_INLINE void
-  noteComparison(std::size_t other = 0) const { // with another node, or with a number
+  // With another node, or with a number.
+  BURTORCH_INLINE void noteComparison(std::size_t other = 0) const {
     check();
     tape_->noteComparison(std::max(std::size_t{index_}, other));
   }
@@ -147,11 +149,7 @@ private:
 };
 
 template <class Number>
-  requires std::integral<Number>
-Value(Number) -> Value<double>;
-template <class Number>
-  requires(!std::integral<Number>)
-Value(Number) -> Value<Number>;
+Value(Number) -> Value<std::conditional_t<std::integral<Number>, double, Number>>;
 template <class T, class... Options, class Number>
 Value(Tape<T, Options...>&, Number) -> Value<T, Options...>;
 
@@ -167,8 +165,7 @@ concept AnyValue = detail::isValue<V>;
 
 // What may stand beside a V in an operation: a plain number, or another V.
 template <class Y, class V>
-concept NumberBeside =
-    AnyValue<V> && (std::is_arithmetic_v<Y> || std::same_as<Y, typename V::Scalar>);
+concept NumberBeside = AnyValue<V> && NumberFor<Y, typename V::Scalar>;
 template <class Y, class V>
 concept OperandBeside = NumberBeside<Y, V> || (AnyValue<V> && std::same_as<Y, V>);
 
@@ -191,9 +188,8 @@ template <class O> struct Evaluate { // as the operation says
     return O::forward(computed(x)...);
   }
 };
-template <class O, class T>
-struct
-    EvaluateIfPulled { // only if the pullback reads it: for a root whose gradient is all that is wanted
+// Only if the pullback reads it: for a root whose gradient is all that is wanted.
+template <class O, class T> struct EvaluateIfPulled {
   template <class... X> BURTORCH_INLINE constexpr auto operator()(const X&... x) const {
     if constexpr (O::usesOutput) return O::forward(computed(x)...);
     else return ComputedIn<T>(std::numeric_limits<double>::quiet_NaN());
@@ -316,8 +312,7 @@ BURTORCH_UNARY_OPERATIONS(BURTORCH_FUNCTION)
 #undef BURTORCH_FUNCTION
 
 #define BURTORCH_FUNCTION(Name, function)                                                          \
-  template <class X, class Y>                                                                      \
-    requires OperandsOfOneType<X, Y>                                                               \
+  template <class X, OperandsOfOneType<X> Y>                                                       \
   BURTORCH_INLINE auto function(const X& x, const Y& y) {                                          \
     return apply<op::Name>(x, y);                                                                  \
   }
@@ -384,24 +379,16 @@ template <AnyValue V> BURTORCH_INLINE V log(const V& x) { return logarithm(x); }
 
 // ---- operators -----------------------------------------------------------------------------------
 
-template <class X, class Y>
-  requires OperandsOfOneType<X, Y>
-BURTORCH_INLINE auto operator+(const X& x, const Y& y) {
+template <class X, OperandsOfOneType<X> Y> BURTORCH_INLINE auto operator+(const X& x, const Y& y) {
   return add(x, y);
 }
-template <class X, class Y>
-  requires OperandsOfOneType<X, Y>
-BURTORCH_INLINE auto operator-(const X& x, const Y& y) {
+template <class X, OperandsOfOneType<X> Y> BURTORCH_INLINE auto operator-(const X& x, const Y& y) {
   return sub(x, y);
 }
-template <class X, class Y>
-  requires OperandsOfOneType<X, Y>
-BURTORCH_INLINE auto operator*(const X& x, const Y& y) {
+template <class X, OperandsOfOneType<X> Y> BURTORCH_INLINE auto operator*(const X& x, const Y& y) {
   return mul(x, y);
 }
-template <class X, class Y>
-  requires OperandsOfOneType<X, Y>
-BURTORCH_INLINE auto operator/(const X& x, const Y& y) {
+template <class X, OperandsOfOneType<X> Y> BURTORCH_INLINE auto operator/(const X& x, const Y& y) {
   return div(x, y);
 }
 template <AnyValue V> BURTORCH_INLINE V operator-(const V& x) { return negative(x); }
@@ -451,14 +438,10 @@ struct std::numeric_limits<burtorch::Value<T, Options...>> : std::numeric_limits
                   "scalar, std::numeric_limits<T>, and use the number as it is or as a leaf");     \
     return Asked();                                                                                \
   }
-  BURTORCH_NO_LIMIT(min)
-  BURTORCH_NO_LIMIT(max)
-  BURTORCH_NO_LIMIT(lowest)
-  BURTORCH_NO_LIMIT(epsilon)
-  BURTORCH_NO_LIMIT(round_error)
-  BURTORCH_NO_LIMIT(infinity)
-  BURTORCH_NO_LIMIT(quiet_NaN)
-  BURTORCH_NO_LIMIT(signaling_NaN)
-  BURTORCH_NO_LIMIT(denorm_min)
+  // clang-format off
+  BURTORCH_NO_LIMIT(min) BURTORCH_NO_LIMIT(max) BURTORCH_NO_LIMIT(lowest)
+  BURTORCH_NO_LIMIT(epsilon) BURTORCH_NO_LIMIT(round_error) BURTORCH_NO_LIMIT(denorm_min)
+  BURTORCH_NO_LIMIT(infinity) BURTORCH_NO_LIMIT(quiet_NaN) BURTORCH_NO_LIMIT(signaling_NaN)
+  // clang-format on
 #undef BURTORCH_NO_LIMIT
 };

@@ -277,6 +277,28 @@ template <class R> std::span<const std::ranges::range_value_t<R>> spanOf(const R
   return range;
 }
 
+template <class B, class Frame>
+constexpr auto isAssignedOf() -> bool (*)(const Frame&, std::size_t) {
+  if constexpr (requires { B::gradients; })
+    return [](const Frame& f, std::size_t view) { return B::isAssigned(f, view); };
+  else return nullptr;
+}
+template <class B> constexpr std::size_t gradientsOf() {
+  if constexpr (requires { B::gradients; }) return B::gradients;
+  else return static_cast<std::size_t>(-1);
+}
+template <class B> constexpr std::size_t keyOf() {
+  if constexpr (requires { B::key; }) return B::key;
+  else return static_cast<std::size_t>(-1);
+}
+template <class B, class Frame>
+constexpr auto keepsSamplesOf() -> bool (*)(const Frame&, std::size_t, std::size_t) {
+  if constexpr (requires(const Frame& f) { B::keepsSamples(f, 0, 0); })
+    return
+        [](const Frame& f, std::size_t view, std::size_t n) { return B::keepsSamples(f, view, n); };
+  else return nullptr;
+}
+
 } // namespace detail
 
 // Leaves on a tape.

@@ -30,9 +30,8 @@ BURTORCH_BEGIN_NAMESPACE
 template <class M>
 concept MemoryPolicy = requires(void* block, std::size_t bytes) {
   { M::allocate(bytes) } -> std::same_as<void*>; // throws std::bad_alloc
-  {
-    M::grow(block, bytes, bytes, bytes)
-  } -> std::same_as<void*>; // block, its bytes, bytes to keep, new bytes
+  // block, its bytes, bytes to keep, new bytes
+  { M::grow(block, bytes, bytes, bytes) } -> std::same_as<void*>;
   M::release(block, bytes);
 };
 

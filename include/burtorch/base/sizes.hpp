@@ -9,7 +9,6 @@
 #include <burtorch/base/error.hpp>
 
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <string>
 

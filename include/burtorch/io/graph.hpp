@@ -23,6 +23,7 @@
 #include <burtorch/io/file.hpp>
 #include <burtorch/io/stream.hpp>
 #include <burtorch/op/record.hpp>
+#include <burtorch/tape/rebuild.hpp>
 #include <burtorch/tape/tape.hpp>
 #include <burtorch/view.hpp>
 #include <burtorch/base/text.hpp>
@@ -461,7 +462,7 @@ private:
       if (n == 0 && (opOf(code) == Op::eMaxVarying || opOf(code) == Op::eMinVarying))
         in_.fail("the extremum of no operands");
     }
-    tape_.pushRecord(code, static_cast<std::size_t>(n), value, Fields{*this});
+    detail::TapeRebuild::pushRecord(tape_, code, static_cast<std::size_t>(n), value, Fields{*this});
     settle(1);
   }
 

@@ -11,11 +11,21 @@
 
 #include <cmath>
 #include <cstddef>
+#include <functional>
 #include <type_traits>
 
 BURTORCH_BEGIN_NAMESPACE
 
 namespace kernel {
+
+// True if no element of one lies between the first and the last of the other.
+template <class T> constexpr bool areApart(const Matrix<T>& x, const Matrix<T>& y) {
+  const auto end = [](const Matrix<T>& m) {
+    return m.rows == 0 ? m.first : m.row(m.rows - 1) + m.cols;
+  };
+  const std::less_equal<const T*> before;
+  return before(end(x), y.first) || before(end(y), x.first);
+}
 
 namespace detail {
 

@@ -5,7 +5,6 @@
 #include <burtorch/base/config.hpp>
 
 #include <cstddef>
-#include <functional>
 #include <type_traits>
 
 BURTORCH_BEGIN_NAMESPACE
@@ -33,15 +32,6 @@ template <class T> struct Matrix {
     return {first, rows, cols, stride};
   }
 };
-
-// True if no element of one lies between the first and the last of the other.
-template <class T> constexpr bool areApart(const Matrix<T>& x, const Matrix<T>& y) {
-  const auto end = [](const Matrix<T>& m) {
-    return m.rows == 0 ? m.first : m.row(m.rows - 1) + m.cols;
-  };
-  const std::less_equal<const T*> before;
-  return before(end(x), y.first) || before(end(y), x.first);
-}
 
 // A parameter that takes no part in deducing T, so that a Matrix<T> converts to it.
 template <class T> using ConstMatrix = std::type_identity_t<Matrix<const T>>;

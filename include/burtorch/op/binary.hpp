@@ -8,22 +8,22 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace op {
 
-struct BinaryAdd : Binary {
-  static constexpr const char* symbol = "+";
-  static constexpr const char* meaning = "x + y";
+// An operation O of which f(x, y) = f(y, x): its derivative by y is that by x with the operands exchanged.
+template <class O> struct Symmetric : Binary {
+  template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
+    return O::pullbackX(y, x, z, g);
+  }
+};
+
+struct BinaryAdd : Symmetric<BinaryAdd>, Named<"+", "x + y"> {
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x + y; }
   template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
     return g;
   }
-  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
-    return g;
-  }
 };
 
-struct BinarySub : Binary {
-  static constexpr const char* symbol = "-";
-  static constexpr const char* meaning = "x − y";
+struct BinarySub : Binary, Named<"-", "x − y"> {
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x - y; }
   template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
@@ -34,22 +34,16 @@ struct BinarySub : Binary {
   }
 };
 
-struct BinaryMult : Binary {
-  static constexpr const char* symbol = "*";
-  static constexpr const char* meaning = "x y";
+struct BinaryMult : Symmetric<BinaryMult>, Named<"*", "x y"> {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * y; }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
     return g * y;
   }
-  template <class T> static constexpr T pullbackY(const T& x, const T&, const T&, const T& g) {
-    return g * x;
-  }
 };
 
-struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it a number or a node
-  static constexpr const char* symbol = "*const";
-  static constexpr const char* meaning = "x y, not differentiated by y";
+// y scales and is not differentiated, be it a number or a node.
+struct BinaryMultByConst : Binary, Named<"*const", "x y, not differentiated by y"> {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * passive(y); }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
@@ -60,9 +54,7 @@ struct BinaryMultByConst : Binary { // y scales and is not differentiated, be it
   }
 };
 
-struct BinaryDiv : Binary {
-  static constexpr const char* symbol = "/";
-  static constexpr const char* meaning = "x/y";
+struct BinaryDiv : Binary, Named<"/", "x/y"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x / y; }
   template <class T> static constexpr T pullbackX(const T&, const T& y, const T&, const T& g) {
@@ -73,9 +65,8 @@ struct BinaryDiv : Binary {
   }
 };
 
-struct BinaryMean : Binary { // halves first: the sum of two huge numbers would overflow
-  static constexpr const char* symbol = "mean";
-  static constexpr const char* meaning = "(x + y)/2";
+// Halves first: the sum of two huge numbers would overflow.
+struct BinaryMean : Symmetric<BinaryMean>, Named<"mean", "(x + y)/2"> {
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x + T(0.5) * y;
@@ -83,27 +74,17 @@ struct BinaryMean : Binary { // halves first: the sum of two huge numbers would 
   template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
     return T(0.5) * g;
   }
-  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
-    return T(0.5) * g;
-  }
 };
 
-struct BinaryAddSquares : Binary {
-  static constexpr const char* symbol = "x^2+y^2";
-  static constexpr const char* meaning = "x² + y²";
+struct BinaryAddSquares : Symmetric<BinaryAddSquares>, Named<"x^2+y^2", "x² + y²"> {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return x * x + y * y; }
   template <class T> static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
     return g * (x + x);
   }
-  template <class T> static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
-    return g * (y + y);
-  }
 };
 
-struct BinaryMeanSquares : Binary {
-  static constexpr const char* symbol = "(x^2+y^2)/2";
-  static constexpr const char* meaning = "(x² + y²)/2";
+struct BinaryMeanSquares : Symmetric<BinaryMeanSquares>, Named<"(x^2+y^2)/2", "(x² + y²)/2"> {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(0.5) * x * x + T(0.5) * y * y;
@@ -111,14 +92,9 @@ struct BinaryMeanSquares : Binary {
   template <class T> static constexpr T pullbackX(const T& x, const T&, const T&, const T& g) {
     return g * x;
   }
-  template <class T> static constexpr T pullbackY(const T&, const T& y, const T&, const T& g) {
-    return g * y;
-  }
 };
 
-struct BinaryNegativeMean : Binary {
-  static constexpr const char* symbol = "-mean";
-  static constexpr const char* meaning = "−(x + y)/2";
+struct BinaryNegativeMean : Symmetric<BinaryNegativeMean>, Named<"-mean", "−(x + y)/2"> {
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
     return T(-0.5) * x - T(0.5) * y;
@@ -126,14 +102,10 @@ struct BinaryNegativeMean : Binary {
   template <class T> static constexpr T pullbackX(const T&, const T&, const T&, const T& g) {
     return T(-0.5) * g;
   }
-  template <class T> static constexpr T pullbackY(const T&, const T&, const T&, const T& g) {
-    return T(-0.5) * g;
-  }
 };
 
-struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the derivative is 0
-  static constexpr const char* symbol = "pow";
-  static constexpr const char* meaning = "x to the power of y";
+// x^y; where a formula would give 0·∞ the derivative is 0.
+struct BinaryPow : Binary, Named<"pow", "x to the power of y"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return pow(x, y); }
   template <class T> static constexpr T pullbackX(const T& x, const T& y, const T&, const T& g) {
@@ -150,43 +122,32 @@ struct BinaryPow : Binary { // x^y; where a formula would give 0·∞ the deriva
 
 // NaN in either operand passes through. The gradient goes to the operand that is taken, and half to each
 // where they tie.
-template <bool largest> struct BinaryExtremum : Binary {
+template <bool largest> struct BinaryExtremum : Symmetric<BinaryExtremum<largest>> {
   static constexpr bool keepsZero = true;
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) {
-    if constexpr (hasTangent<T>) return byPullback(x, y); // of a tie half of each tangent
+    if constexpr (hasTangent<T> && largest) return max(x, y); // of a tie half of each tangent
+    else if constexpr (hasTangent<T>) return min(x, y);
     else return select(largest ? x < y : y < x, y, select(y == y, x, y));
-  }
-  template <class T> static constexpr T byPullback(const T& x, const T& y) {
-    if constexpr (largest) return max(x, y);
-    else return min(x, y);
   }
   template <class T> static constexpr T pullbackX(const T& x, const T& y, const T& z, const T& g) {
     return select(x == y, T(0.5) * g, select(x == z, g, T(0)));
   }
-  template <class T> static constexpr T pullbackY(const T& x, const T& y, const T& z, const T& g) {
-    return pullbackX(y, x, z, g);
-  }
 };
 
-struct BinaryMin : BinaryExtremum<false> {
-  static constexpr const char* symbol = "min";
-  static constexpr const char* meaning =
-      "the smaller of x and y, where a tie gives each half the gradient";
-};
+struct BinaryMin
+    : BinaryExtremum<false>,
+      Named<"min", "the smaller of x and y, where a tie gives each half the gradient"> {};
 
-struct BinaryMax : BinaryExtremum<true> {
-  static constexpr const char* symbol = "max";
-  static constexpr const char* meaning =
-      "the larger of x and y, where a tie gives each half the gradient";
+struct BinaryMax : BinaryExtremum<true>,
+                   Named<"max", "the larger of x and y, where a tie gives each half the gradient"> {
 };
 
 // The angle of the point (y, x), in the argument order of std::atan2. The derivative at the origin is 0,
 // as that of hypot.
-struct BinaryAtan2 : Binary {
-  static constexpr const char* symbol = "atan2";
-  static constexpr const char* meaning =
-      "the angle of the point whose ordinate is x and whose abscissa is y";
+struct BinaryAtan2
+    : Binary,
+      Named<"atan2", "the angle of the point whose ordinate is x and whose abscissa is y"> {
   template <class T> static constexpr T forward(const T& y, const T& x) { return atan2(y, x); }
   template <class T> static constexpr T pullbackX(const T& y, const T& x, const T&, const T& g) {
     const T r = hypot(x, y); // dividing twice by r neither overflows nor underflows where r² would
@@ -198,23 +159,18 @@ struct BinaryAtan2 : Binary {
   }
 };
 
-struct BinaryHypot : Binary { // the derivative at the origin is 0
-  static constexpr const char* symbol = "hypot";
-  static constexpr const char* meaning = "√(x² + y²), whose derivative at the origin is 0";
+// The derivative at the origin is 0.
+struct BinaryHypot : Symmetric<BinaryHypot>,
+                     Named<"hypot", "√(x² + y²), whose derivative at the origin is 0"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x, const T& y) { return hypot(x, y); }
   template <class T> static constexpr T pullbackX(const T& x, const T&, const T& z, const T& g) {
     return select(z == T(0), T(0), g * (x / z));
   }
-  template <class T> static constexpr T pullbackY(const T&, const T& y, const T& z, const T& g) {
-    return select(z == T(0), T(0), g * (y / z));
-  }
 };
 
-struct Clamp
-    : Clipped { // the derivative is 1 inside and on the bounds, 0 outside; NaN passes through
-  static constexpr const char* symbol = "clamp";
-  static constexpr const char* meaning = "x, but lo if it is smaller and hi if it is larger";
+// The derivative is 1 inside and on the bounds, 0 outside; NaN passes through.
+struct Clamp : Clipped, Named<"clamp", "x, but lo if it is smaller and hi if it is larger"> {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x, const T& lo, const T& hi) {
     return select(x < lo, lo, select(hi < x, hi, x));

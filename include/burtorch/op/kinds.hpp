@@ -13,17 +13,19 @@
 //                                      gains g
 //   Block      many results at once: block.hpp
 //
-// In a Reduction and a Product x and y are sequences with size() and operator[]. `symbol` is what a
-// picture shows, `meaning` what the documentation says: a formula or words that go on "of x". An
-// operation whose pullback reads z says so with usesOutput: where it does not, a root
-// need not be evaluated. Operands of a Binary that are plain numbers take no node and no
+// In a Reduction and a Product x and y are sequences with size() and operator[]. The second base, Named,
+// brings its symbol, which is what a picture shows, and its meaning, which is what the documentation
+// says: a formula or words that go on "of x". An operation whose pullback reads z
+// says so with usesOutput: where it does not, a root need not be evaluated. Operands of a Binary that are plain numbers take no node and no
 // derivative; the tape derives those forms from the same struct.
 #pragma once
 
 #include <burtorch/base/config.hpp>
 #include <burtorch/scalar/scalar.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -31,8 +33,9 @@ namespace op {
 
 struct Kind {
   static constexpr bool usesOutput = false;
-  static constexpr bool isLinear =
-      false; // the derivatives are finite numbers, whatever the operands
+  static constexpr bool hasBias = false; // a Product may have one
+  // The derivatives are finite numbers, whatever the operands.
+  static constexpr bool isLinear = false;
   // An adjoint of 0 gives 0 to operands with finite squares: on the way nothing overflows and nothing is
   // divided by 0. Of others a sweep must not ask, because 0·∞ is no number.
   static constexpr bool keepsZero = false;
@@ -41,13 +44,21 @@ struct Unary : Kind {};
 struct Binary : Kind {};
 struct Clipped : Kind {};
 struct Reduction : Kind {};
-struct Product : Kind {
-  static constexpr bool hasBias = false;
+struct Product : Kind {};
+
+// A text as a template argument.
+template <std::size_t n> struct Text {
+  char text[n];
+  constexpr Text(const char (&from)[n]) { std::copy_n(from, n, text); } // NOLINT: a literal is one
 };
-struct Block : Kind { // many results at once; what it computes is in its description (block.hpp)
-  static constexpr const char* symbol = "block";
-  static constexpr const char* meaning = "many numbers at once";
+// What people see of an operation.
+template <Text Symbol, Text Meaning> struct Named {
+  static constexpr const char* symbol = Symbol.text;
+  static constexpr const char* meaning = Meaning.text;
 };
+
+// What it computes is in its description (tape/block.hpp).
+struct Block : Kind, Named<"block", "many numbers at once"> {};
 
 // Inside an operation the standard functions are called unqualified: these for built-in scalars,
 // and by argument-dependent lookup those that a scalar type brings along.

@@ -78,11 +78,6 @@ template <class O> constexpr Layout layoutOf(Form form) {
   return Layout::block;
 }
 
-template <class O> constexpr std::uint8_t biasesOf() {
-  if constexpr (is<Product, O>) return O::hasBias ? 1 : 0;
-  return 0;
-}
-
 // The forms an operation has.
 template <class O> constexpr unsigned formsOf() {
   return is<Binary, O> ? 3 : is<Reduction, O> || is<Product, O> ? 2 : 1;
@@ -98,7 +93,7 @@ inline constexpr auto layouts = [] {
 #define BURTORCH_ROW(Name, function)                                                               \
   for (unsigned form = 0; form < formsOf<Name>(); ++form)                                          \
     rows[codeOf(Op::e##Name, static_cast<Form>(form))] = {layoutOf<Name>(static_cast<Form>(form)), \
-                                                          biasesOf<Name>()};
+                                                          Name::hasBias ? 1 : 0};
   BURTORCH_OPERATIONS(BURTORCH_ROW)
   BURTORCH_ROW(Block, block)
 #undef BURTORCH_ROW
@@ -114,11 +109,6 @@ constexpr std::size_t storedOperands(Code code, std::size_t n) {
   if (layout == Layout::list) return n;
   if (layout == Layout::runs) return std::size_t{2} + biases;
   return layout == Layout::lists ? 2 * n + biases : 0;
-}
-constexpr std::size_t storedNumbers(Code code) {
-  const Layout layout = layoutOf(code);
-  if (layout == Layout::nodeNumbers) return 2;
-  return layout == Layout::nodeNumber || layout == Layout::numberNode ? 1 : 0;
 }
 
 } // namespace op
@@ -174,9 +164,11 @@ BURTORCH_INLINE constexpr void eachField(Record& record, Index* operands, Visit&
 
 // What a visitor does with the fields that it does not name.
 struct EachField {
+  static constexpr void node(const auto&) {}
+  static constexpr void run(const auto&, std::size_t) {}
   static constexpr void numbers(const auto&, std::size_t) {}
-  static constexpr void kept(const auto&, std::size_t) {
-  } // numbers that a block keeps for its pullback
+  // Numbers that a block keeps for its pullback.
+  static constexpr void kept(const auto&, std::size_t) {}
   static constexpr void stored(const auto&, std::size_t) {}
   static constexpr void many(std::size_t) {}
 };

@@ -79,8 +79,7 @@ constexpr T sum(std::size_t n, const Term& term) {
 // Two sums in one pass: a term of sum() that is a pair.
 template <class T> struct Two {
   T first, second;
-  constexpr Two() : Two(T(0), T(0)) {}
-  constexpr explicit Two(int zero) : Two(T(zero), T(zero)) {}
+  constexpr Two(int zero = 0) : Two(T(zero), T(zero)) {}
   constexpr Two(const T& x, const T& y) : first(x), second(y) {}
   friend constexpr Two operator+(const Two& x, const Two& y) {
     return {x.first + y.first, x.second + y.second};
@@ -124,9 +123,7 @@ constexpr T meanFromSum(const T& total, std::size_t n, const Term& term) {
   }
 }
 
-struct AddVarying : Reduction {
-  static constexpr const char* symbol = "sum";
-  static constexpr const char* meaning = "Σxᵢ";
+struct AddVarying : Reduction, Named<"sum", "Σxᵢ"> {
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return sumOf(x); }
   template <class X, class T, class Give>
@@ -135,9 +132,8 @@ struct AddVarying : Reduction {
   }
 };
 
-struct SubVarying : Reduction { // the first minus all others
-  static constexpr const char* symbol = "sub";
-  static constexpr const char* meaning = "x₁ − Σxᵢ over the others";
+// The first minus all others.
+struct SubVarying : Reduction, Named<"sub", "x₁ − Σxᵢ over the others"> {
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     using T = ElementOf<X>;
@@ -155,9 +151,7 @@ struct SubVarying : Reduction { // the first minus all others
 // wrong where a factor is 0 and where the product over- or underflows. So: halve the range; what
 // lies outside a half is the outside of the whole times the product of the other half. n log n
 // multiplications, no division.
-struct MulVarying : Reduction {
-  static constexpr const char* symbol = "prod";
-  static constexpr const char* meaning = "Πxᵢ";
+struct MulVarying : Reduction, Named<"prod", "Πxᵢ"> {
   template <class X>
   static constexpr auto product(const X& x, std::size_t first, std::size_t last) {
     auto p = ElementOf<X>(1);
@@ -188,9 +182,7 @@ struct MulVarying : Reduction {
   }
 };
 
-struct MeanVarying : Reduction {
-  static constexpr const char* symbol = "mean";
-  static constexpr const char* meaning = "Σxᵢ/n";
+struct MeanVarying : Reduction, Named<"mean", "Σxᵢ/n"> {
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     return meanFromSum(sumOf(x), x.size(), [&](std::size_t i) { return x[i]; });
@@ -201,9 +193,7 @@ struct MeanVarying : Reduction {
   }
 };
 
-struct SumOfSquaresVarying : Reduction {
-  static constexpr const char* symbol = "sum x^2";
-  static constexpr const char* meaning = "Σxᵢ²";
+struct SumOfSquaresVarying : Reduction, Named<"sum x^2", "Σxᵢ²"> {
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return sumOfSquares(x); }
   template <class X, class T, class Give>
@@ -213,9 +203,7 @@ struct SumOfSquaresVarying : Reduction {
   }
 };
 
-struct MeanSquaresVarying : Reduction {
-  static constexpr const char* symbol = "mean x^2";
-  static constexpr const char* meaning = "Σxᵢ²/n";
+struct MeanSquaresVarying : Reduction, Named<"mean x^2", "Σxᵢ²/n"> {
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) {
     return meanFromSum(sumOfSquares(x), x.size(), [&](std::size_t i) { return x[i] * x[i]; });
@@ -226,9 +214,7 @@ struct MeanSquaresVarying : Reduction {
   }
 };
 
-struct NegativeMeanVarying : Reduction {
-  static constexpr const char* symbol = "-mean";
-  static constexpr const char* meaning = "−Σxᵢ/n";
+struct NegativeMeanVarying : Reduction, Named<"-mean", "−Σxᵢ/n"> {
   static constexpr bool keepsZero = true;
   template <class X> static constexpr auto forward(const X& x) { return -MeanVarying::forward(x); }
   template <class X, class T, class Give>
@@ -258,27 +244,19 @@ template <std::size_t LostDegrees> struct Variance : Reduction {
   }
 };
 
-struct VarianceBiasedVarying : Variance<0> { // divided by n
-  static constexpr const char* symbol = "var/n";
-  static constexpr const char* meaning = "Σ(xᵢ − mean)²/n";
-};
+// Divided by n.
+struct VarianceBiasedVarying : Variance<0>, Named<"var/n", "Σ(xᵢ − mean)²/n"> {};
 
-struct VarianceVarying : Variance<1> { // divided by n − 1: NaN for a single operand
-  static constexpr const char* symbol = "var";
-  static constexpr const char* meaning = "Σ(xᵢ − mean)²/(n − 1)";
-};
+// Divided by n − 1: NaN for a single operand.
+struct VarianceVarying : Variance<1>, Named<"var", "Σ(xᵢ − mean)²/(n − 1)"> {};
 
 // The gradient of an extremum goes to the first operand that attains it.
 template <bool Largest> struct Extremum : Reduction {
   static constexpr bool keepsZero = true;
-  template <class T> static constexpr auto better(const T& x, const T& than) {
-    if constexpr (Largest) return than < x;
-    else return x < than;
-  }
   template <class X> static constexpr auto forward(const X& x) {
     auto best = x[0];
     for (std::size_t i = 1; i < x.size(); ++i)
-      best = select(better(x[i], best), x[i], select(x[i] == x[i], best, x[i]));
+      best = select(Largest ? best < x[i] : x[i] < best, x[i], select(x[i] == x[i], best, x[i]));
     return best;
   }
   template <class X, class T, class Give>
@@ -292,19 +270,14 @@ template <bool Largest> struct Extremum : Reduction {
   static constexpr bool usesOutput = true;
 };
 
-struct MaxVarying : Extremum<true> {
-  static constexpr const char* symbol = "max";
-  static constexpr const char* meaning = "the largest xᵢ, whose first place takes the gradient";
-};
+struct MaxVarying : Extremum<true>,
+                    Named<"max", "the largest xᵢ, whose first place takes the gradient"> {};
 
-struct MinVarying : Extremum<false> {
-  static constexpr const char* symbol = "min";
-  static constexpr const char* meaning = "the smallest xᵢ, whose first place takes the gradient";
-};
+struct MinVarying : Extremum<false>,
+                    Named<"min", "the smallest xᵢ, whose first place takes the gradient"> {};
 
-struct InnerProductNoBias : Product {
-  static constexpr const char* symbol = "<x,y>";
-  static constexpr const char* meaning = "Σxᵢyᵢ";
+template <bool WithBias> struct InnerProduct : Product {
+  static constexpr bool hasBias = WithBias;
   static constexpr bool keepsZero = true;
   template <class X, class Y> static constexpr auto forward(const X& x, const Y& y) {
     return sum<ElementOf<X>, inEights<X, Y>>(x.size(), [&](auto i) { return x[i] * y[i]; });
@@ -318,11 +291,9 @@ struct InnerProductNoBias : Product {
   }
 };
 
-struct InnerProductWithBias : InnerProductNoBias {
-  static constexpr const char* symbol = "<x,y>+b";
-  static constexpr const char* meaning = "Σxᵢyᵢ + bias";
-  static constexpr bool hasBias = true;
-};
+struct InnerProductNoBias : InnerProduct<false>, Named<"<x,y>", "Σxᵢyᵢ"> {};
+
+struct InnerProductWithBias : InnerProduct<true>, Named<"<x,y>+b", "Σxᵢyᵢ + bias"> {};
 
 } // namespace op
 

@@ -6,12 +6,11 @@
 // of its functions and docs/operations.md. CONTRIBUTING.md says how to add an operation.
 #pragma once
 
-#include <burtorch/base/error.hpp>
 #include <burtorch/op/binary.hpp>
 #include <burtorch/op/reduce.hpp>
 #include <burtorch/op/unary.hpp>
 
-#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -120,8 +119,8 @@ inline constexpr Code blockCode = codeOf(Op::eBlock);
 
 namespace op {
 
-template <class O>
-struct Entry; // what the table adds to a struct: its enumerator and the name of its function
+// What the table adds to a struct: its enumerator and the name of its function.
+template <class O> struct Entry;
 #define BURTORCH_ENTRY(Name, function)                                                             \
   template <> struct Entry<Name> {                                                                 \
     static constexpr Op code = Op::e##Name;                                                        \
@@ -131,10 +130,7 @@ BURTORCH_OPERATIONS(BURTORCH_ENTRY)
 #undef BURTORCH_ENTRY
 
 // An operation in one of its forms, as a type: what dispatch hands to its visitor.
-template <class O, Form F> struct Instance {
-  using Operation = O;
-  static constexpr Form form = F;
-};
+template <class O, Form F> struct Instance {};
 
 template <class K, class O> inline constexpr bool is = std::is_base_of_v<K, O>;
 
@@ -179,17 +175,12 @@ struct OpNames {
 };
 
 constexpr OpNames namesOf(Op operation) {
-  switch (operation) {
-#define BURTORCH_NAMES(Name, function)                                                             \
-  case Op::e##Name:                                                                                \
-    return {#function, op::Name::symbol, op::Name::meaning};
-    BURTORCH_OPERATIONS(BURTORCH_NAMES)
-    BURTORCH_NAMES(Block, block)
+  constexpr OpNames names[] = {{"leaf", "leaf", "a number that no operation made"},
+#define BURTORCH_NAMES(Name, function) {#function, op::Name::symbol, op::Name::meaning},
+                               BURTORCH_OPERATIONS(BURTORCH_NAMES) BURTORCH_NAMES(Block, block)
 #undef BURTORCH_NAMES
-  case Op::eLeaf:
-    break;
-  }
-  return {"leaf", "leaf", "a number that no operation made"};
+  };
+  return names[static_cast<std::size_t>(operation)];
 }
 
 BURTORCH_END_NAMESPACE

@@ -8,9 +8,8 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace op {
 
-struct Relu : Unary { // the derivative at 0 is 0; NaN passes through
-  static constexpr const char* symbol = "relu";
-  static constexpr const char* meaning = "max(0, x), whose derivative at 0 is 0";
+// The derivative at 0 is 0; NaN passes through.
+struct Relu : Unary, Named<"relu", "max(0, x), whose derivative at 0 is 0"> {
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x) { return select(x <= T(0), T(0), x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -18,9 +17,7 @@ struct Relu : Unary { // the derivative at 0 is 0; NaN passes through
   }
 };
 
-struct Tanh : Unary {
-  static constexpr const char* symbol = "tanh";
-  static constexpr const char* meaning = "tanh x";
+struct Tanh : Unary, Named<"tanh", "tanh x"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return tanh(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -28,26 +25,20 @@ struct Tanh : Unary {
   }
 };
 
-struct Exp : Unary {
-  static constexpr const char* symbol = "exp";
-  static constexpr const char* meaning = "eˣ";
+struct Exp : Unary, Named<"exp", "eˣ"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return exp(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) { return g * z; }
 };
 
-struct NegLog : Unary {
-  static constexpr const char* symbol = "-log";
-  static constexpr const char* meaning = "−ln x";
+struct NegLog : Unary, Named<"-log", "−ln x"> {
   template <class T> static constexpr T forward(const T& x) { return -log(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g / x;
   }
 };
 
-struct Sigmoid : Unary {
-  static constexpr const char* symbol = "sigmoid";
-  static constexpr const char* meaning = "1/(1 + e⁻ˣ)";
+struct Sigmoid : Unary, Named<"sigmoid", "1/(1 + e⁻ˣ)"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return logistic(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -55,9 +46,7 @@ struct Sigmoid : Unary {
   }
 };
 
-struct Inv : Unary {
-  static constexpr const char* symbol = "1/x";
-  static constexpr const char* meaning = "1/x";
+struct Inv : Unary, Named<"1/x", "1/x"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return T(1) / x; }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -65,9 +54,7 @@ struct Inv : Unary {
   }
 };
 
-struct Sqr : Unary {
-  static constexpr const char* symbol = "x^2";
-  static constexpr const char* meaning = "x²";
+struct Sqr : Unary, Named<"x^2", "x²"> {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -75,9 +62,7 @@ struct Sqr : Unary {
   }
 };
 
-struct Cub : Unary {
-  static constexpr const char* symbol = "x^3";
-  static constexpr const char* meaning = "x³";
+struct Cub : Unary, Named<"x^3", "x³"> {
   static constexpr bool keepsZero = true;
   template <class T> static constexpr T forward(const T& x) { return x * x * x; }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -85,16 +70,12 @@ struct Cub : Unary {
   }
 };
 
-struct Log : Unary {
-  static constexpr const char* symbol = "log";
-  static constexpr const char* meaning = "ln x";
+struct Log : Unary, Named<"log", "ln x"> {
   template <class T> static constexpr T forward(const T& x) { return log(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) { return g / x; }
 };
 
-struct Sqrt : Unary {
-  static constexpr const char* symbol = "sqrt";
-  static constexpr const char* meaning = "√x";
+struct Sqrt : Unary, Named<"sqrt", "√x"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return sqrt(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -102,9 +83,7 @@ struct Sqrt : Unary {
   }
 };
 
-struct InvSqrt : Unary {
-  static constexpr const char* symbol = "1/sqrt";
-  static constexpr const char* meaning = "1/√x";
+struct InvSqrt : Unary, Named<"1/sqrt", "1/√x"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return T(1) / sqrt(x); }
   template <class T> static constexpr T pullback(const T& x, const T& z, const T& g) {
@@ -112,17 +91,14 @@ struct InvSqrt : Unary {
   }
 };
 
-struct Negative : Unary {
-  static constexpr const char* symbol = "-x";
-  static constexpr const char* meaning = "−x";
+struct Negative : Unary, Named<"-x", "−x"> {
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x) { return -x; }
   template <class T> static constexpr T pullback(const T&, const T&, const T& g) { return -g; }
 };
 
-struct Abs : Unary { // the derivative at 0 is 0
-  static constexpr const char* symbol = "abs";
-  static constexpr const char* meaning = "|x|, whose derivative at 0 is 0";
+// The derivative at 0 is 0.
+struct Abs : Unary, Named<"abs", "|x|, whose derivative at 0 is 0"> {
   static constexpr bool isLinear = true;
   template <class T> static constexpr T forward(const T& x) { return fabs(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
@@ -130,27 +106,21 @@ struct Abs : Unary { // the derivative at 0 is 0
   }
 };
 
-struct Sin : Unary {
-  static constexpr const char* symbol = "sin";
-  static constexpr const char* meaning = "sin x";
+struct Sin : Unary, Named<"sin", "sin x"> {
   template <class T> static constexpr T forward(const T& x) { return sin(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * cos(x);
   }
 };
 
-struct Cos : Unary {
-  static constexpr const char* symbol = "cos";
-  static constexpr const char* meaning = "cos x";
+struct Cos : Unary, Named<"cos", "cos x"> {
   template <class T> static constexpr T forward(const T& x) { return cos(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g * sin(x);
   }
 };
 
-struct Tan : Unary {
-  static constexpr const char* symbol = "tan";
-  static constexpr const char* meaning = "tan x";
+struct Tan : Unary, Named<"tan", "tan x"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return tan(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -158,72 +128,56 @@ struct Tan : Unary {
   }
 };
 
-struct Asin : Unary {
-  static constexpr const char* symbol = "asin";
-  static constexpr const char* meaning = "arcsin x";
+struct Asin : Unary, Named<"asin", "arcsin x"> {
   template <class T> static constexpr T forward(const T& x) { return asin(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / sqrt((T(1) - x) * (T(1) + x));
   }
 };
 
-struct Acos : Unary {
-  static constexpr const char* symbol = "acos";
-  static constexpr const char* meaning = "arccos x";
+struct Acos : Unary, Named<"acos", "arccos x"> {
   template <class T> static constexpr T forward(const T& x) { return acos(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return -g / sqrt((T(1) - x) * (T(1) + x));
   }
 };
 
-struct Atan : Unary {
-  static constexpr const char* symbol = "atan";
-  static constexpr const char* meaning = "arctan x";
+struct Atan : Unary, Named<"atan", "arctan x"> {
   template <class T> static constexpr T forward(const T& x) { return atan(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / (T(1) + x * x);
   }
 };
 
-struct Sinh : Unary {
-  static constexpr const char* symbol = "sinh";
-  static constexpr const char* meaning = "sinh x";
+struct Sinh : Unary, Named<"sinh", "sinh x"> {
   template <class T> static constexpr T forward(const T& x) { return sinh(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * cosh(x);
   }
 };
 
-struct Cosh : Unary {
-  static constexpr const char* symbol = "cosh";
-  static constexpr const char* meaning = "cosh x";
+struct Cosh : Unary, Named<"cosh", "cosh x"> {
   template <class T> static constexpr T forward(const T& x) { return cosh(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * sinh(x);
   }
 };
 
-struct Erf : Unary {
-  static constexpr const char* symbol = "erf";
-  static constexpr const char* meaning = "erf x = 2/√π ∫ e^(−t²) dt from 0 to x";
+struct Erf : Unary, Named<"erf", "erf x = 2/√π ∫ e^(−t²) dt from 0 to x"> {
   template <class T> static constexpr T forward(const T& x) { return erf(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g * (T(Constant<T>::twoOverSqrtPi) * exp(-x * x));
   }
 };
 
-struct Log1p : Unary {
-  static constexpr const char* symbol = "log1p";
-  static constexpr const char* meaning = "ln(1 + x), exact near 0";
+struct Log1p : Unary, Named<"log1p", "ln(1 + x), exact near 0"> {
   template <class T> static constexpr T forward(const T& x) { return log1p(x); }
   template <class T> static constexpr T pullback(const T& x, const T&, const T& g) {
     return g / (T(1) + x);
   }
 };
 
-struct Expm1 : Unary {
-  static constexpr const char* symbol = "expm1";
-  static constexpr const char* meaning = "eˣ − 1, exact near 0";
+struct Expm1 : Unary, Named<"expm1", "eˣ − 1, exact near 0"> {
   static constexpr bool usesOutput = true;
   template <class T> static constexpr T forward(const T& x) { return expm1(x); }
   template <class T> static constexpr T pullback(const T&, const T& z, const T& g) {
@@ -231,9 +185,8 @@ struct Expm1 : Unary {
   }
 };
 
-struct Softplus : Unary { // log(1 + e^x) without ever computing e^x of a large x
-  static constexpr const char* symbol = "softplus";
-  static constexpr const char* meaning = "ln(1 + eˣ)";
+// log(1 + e^x) without ever computing e^x of a large x.
+struct Softplus : Unary, Named<"softplus", "ln(1 + eˣ)"> {
   template <class T> static constexpr T forward(const T& x) {
     if constexpr (hasTangent<T>) return softplus(x); // by the pullback: the formula has a kink at 0
     else return select(x < T(0), T(0), x) + log1p(exp(-fabs(x)));
@@ -243,10 +196,8 @@ struct Softplus : Unary { // log(1 + e^x) without ever computing e^x of a large 
   }
 };
 
-struct Gelu : Unary { // x·Φ(x), the exact form; Φ through erfc, which keeps the left tail
-  static constexpr const char* symbol = "gelu";
-  static constexpr const char* meaning =
-      "x Φ(x) with the normal distribution Φ(x) = (1 + erf(x/√2))/2";
+// x·Φ(x), the exact form; Φ through erfc, which keeps the left tail.
+struct Gelu : Unary, Named<"gelu", "x Φ(x) with the normal distribution Φ(x) = (1 + erf(x/√2))/2"> {
   template <class T> static constexpr T phi(const T& x) { // the normal distribution function
     return T(0.5) * erfc(-x * T(Constant<T>::inverseSqrt2));
   }
@@ -258,9 +209,8 @@ struct Gelu : Unary { // x·Φ(x), the exact form; Φ through erfc, which keeps 
   }
 };
 
-struct Silu : Unary { // x·sigmoid(x)
-  static constexpr const char* symbol = "silu";
-  static constexpr const char* meaning = "x/(1 + e⁻ˣ)";
+// x·sigmoid(x).
+struct Silu : Unary, Named<"silu", "x/(1 + e⁻ˣ)"> {
   template <class T> static constexpr T forward(const T& x) {
     return vanishing(x, Sigmoid::forward(x));
   }

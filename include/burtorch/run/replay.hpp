@@ -33,6 +33,7 @@
 #include <burtorch/op/table.hpp>
 #include <burtorch/scalar/simd.hpp>
 #include <burtorch/scalar/vector_math.hpp>
+#include <burtorch/tape/rebuild.hpp>
 #include <burtorch/tape/tape.hpp>
 #include <burtorch/value.hpp>
 
@@ -65,6 +66,14 @@ constexpr bool has(Passes passes, Passes one) {
 enum class Branches : std::uint8_t { refuse, freeze };
 
 namespace detail {
+
+// Which sequence of a product takes part where the other one is constant.
+struct OnlyFirst : Everything {
+  template <int k> static constexpr bool wantsSequence = k == 0;
+};
+struct OnlySecond : Everything {
+  template <int k> static constexpr bool wantsSequence = k == 1;
+};
 
 // Operations with many operands: out of the hot loop.
 template <class O, Form F, class T, class Index, class Record>
@@ -256,7 +265,7 @@ public:
                          from.namesOf(from.recordOf(input.sysGetRawNodeIndex())).function);
     if (!inputs_.empty()) branches_ = from.comparisonsSince(*std::ranges::min_element(inputs_));
     if (branches_ != 0 && branches == Branches::refuse) refuseBranches();
-    detail::TapeAccess::copy(from, nodes, 2 * from.records().size(), *owned_);
+    detail::TapeRebuild::copy(from, nodes, 2 * from.records().size(), *owned_);
     if (has(passes, Passes::fold)) fold();
     if (has(passes, Passes::share)) share();
     if (has(passes, Passes::dead)) removeDead();
@@ -477,7 +486,7 @@ private:
     const auto records = tape.records();
     std::size_t r = 0;
     std::vector<V> leaves;
-    for (std::size_t i = tape.nodesAt(mark); i < tape.size(); ++i) {
+    for (std::size_t i = mark.nodes(); i < tape.size(); ++i) {
       while (r < records.size() && records[r].result < i) ++r;
       if (r == records.size() || !records[r].made(i)) leaves.push_back(V::at(root.tape(), i));
     }
@@ -547,7 +556,7 @@ private:
       records()[kept++] = record;
     }
     std::ranges::copy(constants, columns.constants);
-    detail::TapeAccess::shrink(*owned_, kept, constants.size());
+    detail::TapeRebuild::shrink(*owned_, kept, constants.size());
   }
 
   // Equal expressions become one. Neighbours that an operation takes as a run stay where they are.

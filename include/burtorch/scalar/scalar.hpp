@@ -19,7 +19,6 @@
 #include <burtorch/base/config.hpp>
 
 #include <cmath>
-#include <concepts>
 #include <cstddef>
 #include <numbers>
 #include <type_traits>
@@ -27,24 +26,11 @@
 BURTORCH_BEGIN_NAMESPACE
 
 // X(name) for each standard function that operations call.
+// clang-format off
 #define BURTORCH_STANDARD_FUNCTIONS(X)                                                             \
-  X(acos)                                                                                          \
-  X(asin)                                                                                          \
-  X(atan)                                                                                          \
-  X(cos)                                                                                           \
-  X(cosh)                                                                                          \
-  X(erf)                                                                                           \
-  X(erfc)                                                                                          \
-  X(exp)                                                                                           \
-  X(expm1)                                                                                         \
-  X(fabs)                                                                                          \
-  X(log)                                                                                           \
-  X(log1p)                                                                                         \
-  X(sin)                                                                                           \
-  X(sinh)                                                                                          \
-  X(sqrt)                                                                                          \
-  X(tan)                                                                                           \
-  X(tanh)
+  X(acos) X(asin) X(atan) X(cos) X(cosh) X(erf) X(erfc) X(exp) X(expm1)                            \
+  X(fabs) X(log) X(log1p) X(sin) X(sinh) X(sqrt) X(tan) X(tanh)
+// clang-format on
 #define BURTORCH_STANDARD_FUNCTIONS_OF_TWO(X) X(atan2) X(hypot) X(pow)
 
 // Trivially copyable, because tapes move their arrays with memcpy and hand them out as plain

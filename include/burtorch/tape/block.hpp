@@ -42,32 +42,6 @@ template <class T, class Index> struct BlockMethods {
 
 namespace detail {
 
-template <class B, class Frame>
-constexpr auto keepsSamplesOf() -> bool (*)(const Frame&, std::size_t, std::size_t) {
-  if constexpr (requires(const Frame& f) { B::keepsSamples(f, 0, 0); })
-    return
-        [](const Frame& f, std::size_t view, std::size_t n) { return B::keepsSamples(f, view, n); };
-  else return nullptr;
-}
-template <class B, class Frame>
-constexpr auto isAssignedOf() -> bool (*)(const Frame&, std::size_t) {
-  if constexpr (requires { B::gradients; })
-    return [](const Frame& f, std::size_t view) { return B::isAssigned(f, view); };
-  else return nullptr;
-}
-template <class B> constexpr std::size_t gradientsOf() {
-  if constexpr (requires { B::gradients; }) return B::gradients;
-  else return static_cast<std::size_t>(-1);
-}
-template <class B> constexpr std::size_t keyOf() {
-  if constexpr (requires { B::key; }) return B::key;
-  else return static_cast<std::size_t>(-1);
-}
-
-} // namespace detail
-
-namespace detail {
-
 // A description in the tape's array of indices.
 template <class T, class Index> class BlockDescription {
 public:

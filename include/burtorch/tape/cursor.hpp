@@ -5,9 +5,7 @@
 #include <burtorch/base/config.hpp>
 #include <burtorch/base/sizes.hpp>
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -21,10 +19,13 @@ struct Extent {
   constexpr bool operator==(const Extent&) const = default;
 };
 
+// f(of x, of y) for each array.
+template <class F> constexpr Extent ofEach(const Extent& x, const Extent& y, const F& f) {
+  return {f(x.nodes, y.nodes), f(x.records, y.records), f(x.constants, y.constants),
+          f(x.operands, y.operands)};
+}
 constexpr Extent operator+(const Extent& x, const Extent& y) {
-  using detail::sizeSum;
-  return {sizeSum(x.nodes, y.nodes), sizeSum(x.records, y.records),
-          sizeSum(x.constants, y.constants), sizeSum(x.operands, y.operands)};
+  return ofEach(x, y, detail::sizeSum);
 }
 
 // True if x fits into y in every array.
@@ -92,67 +93,6 @@ private:
     std::size_t used = 0, capacity = 0;
   };
   Column nodes_, records_, constants_, operands_;
-};
-
-// The same for several threads. Nodes and records are claimed together in one word, so that the
-// records of any two threads stand in the order of their results.
-class ConcurrentCursor {
-public:
-  bool hasRoom(const Extent& need, Extent& at) { // and takes it
-    const Extent& capacity = capacity_;
-    if (!claimOne(constants_, need.constants, capacity.constants, at.constants)) return false;
-    if (!claimOne(operands_, need.operands, capacity.operands, at.operands)) {
-      giveBack(constants_, need.constants, at.constants);
-      return false;
-    }
-    std::uint64_t old = nodesAndRecords_.load(std::memory_order_relaxed);
-    do {
-      at.nodes = old >> 32;
-      at.records = old & 0xffffffffu;
-      if (at.nodes + need.nodes > capacity.nodes || at.records + need.records > capacity.records) {
-        giveBack(constants_, need.constants, at.constants);
-        giveBack(operands_, need.operands, at.operands);
-        return false;
-      }
-    } while (
-        !nodesAndRecords_.compare_exchange_weak(old, old + pack(need), std::memory_order_relaxed));
-    return true;
-  }
-  void take(const Extent&, const Extent&) {}
-  Extent used() const {
-    const std::uint64_t both = nodesAndRecords_.load(std::memory_order_acquire);
-    return {both >> 32, both & 0xffffffffu, constants_.load(std::memory_order_acquire),
-            operands_.load(std::memory_order_acquire)};
-  }
-  void set(const Extent& used) {
-    nodesAndRecords_.store(pack(used));
-    constants_.store(used.constants);
-    operands_.store(used.operands);
-  }
-  Extent capacity() const { return capacity_; }
-  void setCapacity(const Extent& capacity) { capacity_ = capacity; }
-
-private:
-  static std::uint64_t pack(const Extent& e) {
-    return (static_cast<std::uint64_t>(e.nodes) << 32) | static_cast<std::uint64_t>(e.records);
-  }
-  static bool claimOne(std::atomic<std::size_t>& counter, std::size_t need, std::size_t capacity,
-                       std::size_t& at) {
-    if (need == 0) return true;
-    at = counter.load(std::memory_order_relaxed);
-    do {
-      if (at + need > capacity) return false;
-    } while (!counter.compare_exchange_weak(at, at + need, std::memory_order_relaxed));
-    return true;
-  }
-  // Unless another thread has claimed more since: then the places stay unused, which hurts nobody.
-  static void giveBack(std::atomic<std::size_t>& counter, std::size_t need, std::size_t at) {
-    std::size_t end = at + need;
-    counter.compare_exchange_strong(end, at, std::memory_order_relaxed);
-  }
-  std::atomic<std::uint64_t> nodesAndRecords_{0};
-  std::atomic<std::size_t> constants_{0}, operands_{0};
-  Extent capacity_;
 };
 
 } // namespace detail

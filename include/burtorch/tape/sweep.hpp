@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -60,38 +59,13 @@ struct TapeAccess {
     tape.sweptFrom_ = 0;
     return std::exchange(tape.swept_, std::max(tape.swept_, records)) != 0;
   }
-  // Appends to an empty tape what another one holds up to a node, with room for more constants. All
-  // numbers in the side arrays come along: those that no record refers to go with the next collect().
-  template <class T, class... O, class... P>
-  static void copy(const Tape<T, O...>& from, std::size_t nodes, std::size_t moreConstants,
-                   Tape<T, P...>& to) {
-    const auto isWithin = [&](const auto& r) { return r.result < nodes; };
-    const auto records = static_cast<std::size_t>(
-        std::ranges::partition_point(from.records(), isWithin) - from.records().begin());
-    const Extent extent{nodes, records, from.used().constants, from.used().operands};
-    to.makeRoomFor(extent + Extent{0, 0, moreConstants, 0});
-    to.cursor_.set(extent);
-    to.placeMany(0, nodes);
-    std::copy_n(from.values_, nodes, to.values_);
-    std::copy_n(from.constants_, extent.constants, to.constants_);
-    std::copy_n(from.operands_, extent.operands, to.operands_);
-    for (std::size_t r = 0; r < records; ++r) {
-      const auto& record = from.records_[r];
-      to.records_[r] = {record.result, record.a, record.b, record.word};
-    }
-  }
-  // How much of the last two arrays, and of the records, is used from now on.
-  template <class T, class... O>
-  static void shrink(Tape<T, O...>& tape, std::size_t records, std::size_t constants) {
-    tape.cursor_.set({tape.used().nodes, records, constants, tape.used().operands});
+  // Notes that the sweep going on ended above these.
+  template <class T, class... O> static void spare(Tape<T, O...>& tape, std::size_t records) {
+    tape.sweptFrom_ = records;
   }
   template <class T, class... O> static void demandSomewhere(const Tape<T, O...>& tape) {
     if (tape.isNowhere_) [[unlikely]]
       tape.failEmpty();
-  }
-  // Notes that the sweep going on ended above these.
-  template <class T, class... O> static void spare(Tape<T, O...>& tape, std::size_t records) {
-    tape.sweptFrom_ = records;
   }
 };
 
@@ -104,24 +78,6 @@ struct Everything {
   static constexpr void gave(std::size_t) {}
   static constexpr bool goesOnTo(std::size_t) { return true; }
 };
-struct OnlyFirst : Everything { // of a product whose other sequence is constant
-  template <int k> static constexpr bool wantsSequence = k == 0;
-};
-struct OnlySecond : Everything {
-  template <int k> static constexpr bool wantsSequence = k == 1;
-};
-struct OnlyActive : Everything { // those for which active[i] is not 0
-  static constexpr bool wantsAll = false;
-  const std::uint8_t* active;
-  bool wants(std::size_t i) const { return active[i] != 0; }
-};
-struct DownToOldest : Everything { // until everything that was given something has been passed
-  static constexpr bool skipsZeros = true; // else what the root does not reach would count too
-  std::size_t oldest;
-  BURTORCH_INLINE void gave(std::size_t i) { oldest = std::min(oldest, i); }
-  BURTORCH_INLINE bool goesOnTo(std::size_t i) const { return i >= oldest; }
-};
-
 // Operations with many operands, out of the hot loop; everything by value, so that the loop's own
 // copies can stay in registers.
 template <class T, class Index, class Filter> struct GiveToMany {
@@ -166,19 +122,6 @@ BURTORCH_NOINLINE void pullMany(const T* BURTORCH_RESTRICT values, T* BURTORCH_R
   const C& z = computed(values[record.result]);
   contribute<O, F>(record, TapeSource<T, Index>{values, nullptr, operands}, z, g,
                    GiveToMany<T, Index, Filter>{grads, operands, filter, g});
-}
-
-// Of each operand of a block either all nodes take part or none, and few enough are left out.
-template <class T, class Index>
-void demandWholeViews(const BlockDescription<T, Index>& d, const std::uint8_t* active) {
-  for (std::size_t v = 0; v < d.views(); ++v) {
-    const std::uint8_t* const first = active + d.view(v)[0];
-    const std::size_t n = d.viewSize(v);
-    const auto wanted = n - static_cast<std::size_t>(std::count(first, first + n, 0));
-    if ((wanted != 0 && wanted != n) || (wanted < n && v >= BlockFrame<T, Index>::mostHidden))
-      fail(ErrorKind::badArgument, std::string("backwardRestricted: of an operand of ") +
-                                       d.methods().name + " either all nodes or none");
-  }
 }
 
 // A block. Operands that take no part are hidden from its pullback; they take part as a whole.

@@ -48,7 +48,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -61,8 +60,8 @@ template <Scalar T, class... Options> class Tape;
 template <Scalar T, class... Options> class Value;
 template <Scalar T, class... Options> class View;
 
-// Option of a tape: several threads may append to it at once. Its memory is what it was given; it
-// does not grow.
+// Option of a tape: several threads may append to it at once (tape/concurrent.hpp). Its memory is what it
+// was given; it does not grow.
 struct Concurrent {};
 
 namespace detail {
@@ -71,17 +70,16 @@ template <class... Options>
 struct TapeOptions { // the index type is the one unsigned integer among the options
   using Index = std::uint32_t;
   using Memory = HeapMemory;
+  using Cursor = SequentialCursor;
   static constexpr bool concurrent = false;
 };
+template <class... Rest> struct TapeOptions<Concurrent, Rest...>; // is in tape/concurrent.hpp
 template <std::unsigned_integral I, class... Rest>
 struct TapeOptions<I, Rest...> : TapeOptions<Rest...> {
   using Index = I;
 };
 template <MemoryPolicy M, class... Rest> struct TapeOptions<M, Rest...> : TapeOptions<Rest...> {
   using Memory = M;
-};
-template <class... Rest> struct TapeOptions<Concurrent, Rest...> : TapeOptions<Rest...> {
-  static constexpr bool concurrent = true;
 };
 
 // Operand sequences as operations see them: neighbouring nodes, or nodes picked by index.
@@ -129,6 +127,7 @@ template <class T, class Index> struct TapeSource {
 };
 
 struct TapeAccess;
+struct TapeRebuild; // tape/rebuild.hpp
 struct Nowhere {};
 
 } // namespace detail
@@ -250,11 +249,10 @@ public:
   void makeRoomFor(const Extent& extent) {
     const Extent now = used();
     if (fits(extent, capacity())) return;
-    const auto more = [](std::size_t wanted, std::size_t had) {
-      return wanted > had ? wanted - had : 0;
-    };
-    makeRoom(more(extent.nodes, now.nodes), more(extent.records, now.records),
-             more(extent.constants, now.constants), more(extent.operands, now.operands));
+    const auto [nodes, records, constants, operands] =
+        ofEach(extent, now,
+               [](std::size_t wanted, std::size_t has) { return wanted > has ? wanted - has : 0; });
+    makeRoom(nodes, records, constants, operands);
   }
 
   // Views of the arrays; growing, collecting and the end of the tape leave them dangling, as with
@@ -304,9 +302,6 @@ public:
     ++epoch_;
 #endif
   }
-
-  // How many nodes there were at the mark.
-  std::size_t nodesAt(const Mark& mark) const { return mark.at_.nodes; }
 
   // Forgets all nodes, keeps the memory.
   void clear() {
@@ -364,8 +359,8 @@ public:
     if (work.size() < size())
       detail::fail(ErrorKind::badArgument, "collect: needs room for " + std::to_string(size()) +
                                                " indices, got " + std::to_string(work.size()));
-    Index* const newIndex =
-        work.data(); // first 0 or 1: is the node reached; then its new index plus 1
+    // First 0 or 1: is the node reached; then its new index plus 1.
+    Index* const newIndex = work.data();
     std::fill_n(newIndex, size(), Index{0});
     (forEachHandle(keep,
                    [&](auto& handle) {
@@ -531,12 +526,12 @@ public:
       const Index first = n == 0 ? Index{0} : index(0);
       const Extent at = claim({1, 1, 0, 0});
       setRecord(at, codeOf(op, Form::run), first, static_cast<Index>(n));
-      return place(at.nodes, static_cast<T>(evaluate(run(first, n))));
+      return place(at.nodes, static_cast<T>(evaluate(source().run(first, n))));
     }
     const Extent at = claim({1, 1, 0, n});
     for (std::size_t i = 0; i < n; ++i) operands_[at.operands + i] = index(i);
     setRecord(at, codeOf(op, Form::list), static_cast<Index>(at.operands), static_cast<Index>(n));
-    return place(at.nodes, static_cast<T>(evaluate(list(at.operands, n))));
+    return place(at.nodes, static_cast<T>(evaluate(source().list(at.operands, n))));
   }
 
   // A Product of two sequences of n nodes, plus a bias node for those that have one.
@@ -554,23 +549,12 @@ public:
     if constexpr (O::hasBias) stored[2 * each] = bias;
     setRecord(at, codeOf(op, runs ? Form::run : Form::list), static_cast<Index>(at.operands),
               static_cast<Index>(n));
-    ComputedIn<T> result = runs ? evaluate(run(stored[0], n), run(stored[1], n))
-                                : evaluate(list(at.operands, n), list(at.operands + n, n));
+    const auto from = source();
+    ComputedIn<T> result = runs
+                               ? evaluate(from.run(stored[0], n), from.run(stored[1], n))
+                               : evaluate(from.list(at.operands, n), from.list(at.operands + n, n));
     if constexpr (O::hasBias) result = result + computed(values_[bias]);
     return place(at.nodes, static_cast<T>(result));
-  }
-
-  // Any record but a block's, of n operands if it has many, as something else describes it:
-  // fields.node(n) is the first of n neighbours, fields.number() the next plain number.
-  template <class Fields>
-  Index pushRecord(Code code, std::size_t n, const T& result, const Fields& fields) {
-    const Extent need{1, 1, op::storedNumbers(code), op::storedOperands(code, n)};
-    demandCountable(need);
-    Extent at = claim(need);
-    setRecord(at, code, 0, static_cast<Index>(n));
-    const Index node = place(at.nodes, result);
-    eachField(records_[at.records], Filling<Fields>{{}, *this, at, fields});
-    return node;
   }
 
   void setLabel(std::size_t node, std::string label) {
@@ -599,6 +583,7 @@ public:
 
 private:
   friend detail::TapeAccess;
+  friend detail::TapeRebuild;
   template <Scalar, class...> friend class Value;
   template <Scalar, class...> friend class View;
   template <class> friend class TapeScope;
@@ -645,10 +630,7 @@ private:
     record.word = code;
   }
 
-  detail::RunOf<T> run(std::size_t first, std::size_t n) const { return {values_ + first, n}; }
-  detail::ListOf<T, Index> list(std::size_t first, std::size_t n) const {
-    return {values_, operands_ + first, n};
-  }
+  detail::TapeSource<T, Index> source() const { return {values_, constants_, operands_}; }
 
   detail::BlockDescription<T, Index> description(const Record& record) const {
     return detail::BlockDescription<T, Index>(operands_ + record.a);
@@ -669,20 +651,6 @@ private:
       if (n != 0) to.constants = place_; // else it has no place
     }
     void stored(Index place_, std::size_t) { to.operands = place_; }
-    static void node(Index) {}
-    static void run(Index, std::size_t) {}
-  };
-  template <class Fields> struct Filling : detail::EachField {
-    Tape& tape;
-    Extent& at; // the next free places
-    const Fields& fields;
-    void node(Index& i) const { i = fields.node(1); }
-    void run(Index& first, std::size_t n) const { first = n == 0 ? Index{0} : fields.node(n); }
-    void numbers(Index& place_, std::size_t n) const {
-      place_ = static_cast<Index>(at.constants);
-      for (; n != 0; --n) tape.constants_[at.constants++] = fields.number();
-    }
-    void stored(Index& place_, std::size_t) const { place_ = static_cast<Index>(at.operands); }
   };
   template <class N, class C> struct Arguments : detail::EachField {
     const T* constants;
@@ -781,7 +749,7 @@ private:
 #endif
   }
 
-  struct MoveDown {
+  struct MoveDown : detail::EachField {
     Tape& tape;
     Extent& now;
     const Index* newIndex;
@@ -792,7 +760,6 @@ private:
     void numbers(Index& place_, std::size_t n) { take(tape.constants_, place_, n, now.constants); }
     void kept(Index& place_, std::size_t n) { numbers(place_, n); }
     void stored(Index& place_, std::size_t n) { take(tape.operands_, place_, n, now.operands); }
-    static void many(std::size_t) {}
     static void take(auto* column, Index& place_, std::size_t n, std::size_t& end) {
       if constexpr (concurrent) return; // threads interleave there: no order to squeeze by
       if (n != 0) std::memmove(column + end, column + place_, n * sizeof(*column));
@@ -803,7 +770,7 @@ private:
   // Moves what the record keeps in the side arrays to their new ends and renames its nodes. Runs
   // stay runs: all their nodes stay, in order.
   void moveDown(Record& record, Extent& now, const Index* newIndex) {
-    MoveDown move{*this, now, newIndex};
+    MoveDown move{{}, *this, now, newIndex};
     move.node(record.result);
     eachField(record, move);
   }
@@ -829,8 +796,7 @@ private:
 
   // At most what indices can count.
   static constexpr Extent countable(const Extent& extent) {
-    return {std::min(extent.nodes, maxNodes), std::min(extent.records, maxNodes),
-            std::min(extent.constants, maxNodes), std::min(extent.operands, maxNodes)};
+    return ofEach(extent, {}, [](std::size_t n, std::size_t) { return std::min(n, maxNodes); });
   }
   // So much that counting it with what is there can't wrap around.
   static void demandCountable(const Extent& extent) {
@@ -914,8 +880,7 @@ private:
   static inline constinit thread_local Tape* current_ = nullptr;
 
   // Counters and capacities share one cache line: an append reads both.
-  alignas(alignment)
-      std::conditional_t<concurrent, detail::ConcurrentCursor, detail::SequentialCursor> cursor_;
+  alignas(alignment) typename Traits::Cursor cursor_;
   T* values_ = nullptr;
   T* grads_ = nullptr;
   Record* records_ = nullptr;
