@@ -27,15 +27,8 @@ def variable(x: Any) -> bt.View:
 def close(got: Any, want: Any) -> None:
     """Numbers are the same but for rounding, whatever their shape."""
     want = np.asarray(want)
-    np.testing.assert_allclose(
-        np.asarray(got).reshape(want.shape),
-        want,
-        **(
-            {"rtol": 1e-4, "atol": 1e-4}
-            if bt.current_tape().dtype == "float32"
-            else {"rtol": 1e-11, "atol": 1e-11}
-        ),
-    )
+    error = 1e-4 if bt.current_tape().dtype == "float32" else 1e-11
+    np.testing.assert_allclose(np.asarray(got).reshape(want.shape), want, rtol=error, atol=error)
 
 
 def pull(results: list[bt.View], adjoints: list[Any]) -> None:

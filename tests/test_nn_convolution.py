@@ -39,6 +39,7 @@ def test_layers_have_pytorchs_parameters_and_take_arrays_as_data() -> None:
     assert [name for name, _ in layer.named_parameters()] == ["weight", "bias"]
     assert layer.num_parameters == 6 * 2 * 6 + 6
     layer.weight.data = np.asarray(case["inputs"]["weight"]).reshape(layer.weight.shape)
+    assert layer.bias is not None
     layer.bias.data = case["inputs"]["bias"]
     y = layer(np.asarray(case["inputs"]["x"]))
     close(y.data, case["results"][0])

@@ -111,6 +111,10 @@ def test_sequential_and_functions() -> None:
     assert isinstance(net[1], bt.nn.Tanh)
 
 
+def _functions() -> Any:
+    return [bt.relu]
+
+
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
@@ -124,7 +128,7 @@ def test_sequential_and_functions() -> None:
         ),
         (lambda x: bt.nn.Dropout(1.5), ValueError, "between 0 and 1"),
         (lambda x: bt.dropout(x, -0.5, 1), ValueError, "between 0 and 1"),
-        (lambda x: bt.nn.Sequential(bt.relu), TypeError, "Sequential takes layers"),
+        (lambda x: bt.nn.Sequential(*_functions()), TypeError, "Sequential takes layers"),
     ],
 )
 def test_what_does_not_fit_is_named(call: Any, error: type[Exception], words: str) -> None:

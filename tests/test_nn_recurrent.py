@@ -65,7 +65,7 @@ def test_cells_step_by_step_are_the_sequence(kind: str) -> None:
     cell.load_state_dict({n[:-3]: x for n, x in layer.state_dict().items()})
     x = np.random.default_rng(0).normal(size=(2, 5, 3))
     y, _ = layer(x)
-    state = None
+    state: Any = None
     for step in range(5):
         state = cell(x[:, step], state)
     h = state[0] if kind == "LSTM" else state
