@@ -20,6 +20,7 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   registerRandom(module);
   registerView(module);
   registerBlocks(module);
+  registerLayers(module);
   auto models = module.def_submodule("_models", "What burtorch.nn.CharMLP and GPT choose from.");
   registerModels(models);
   auto optim = module.def_submodule("_optim", "What burtorch.optim chooses from.");

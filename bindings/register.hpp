@@ -16,6 +16,7 @@ void registerAnomaly(pybind11::module_& module);
 void registerRandom(pybind11::module_& module);
 void registerView(pybind11::module_& module);
 void registerBlocks(pybind11::module_& module);
+void registerLayers(pybind11::module_& module);
 void registerModels(pybind11::module_& module);
 void registerOptim(pybind11::module_& module);
 void registerLossScale(pybind11::module_& module);

@@ -19,6 +19,22 @@ Rows numbers(Tape<double>& tape, std::size_t rows, std::size_t cols) {
   return view;
 }
 
+// The blocks of layers, of rows of 4.
+Rows buildLayers(Tape<double>& tape, const Rows& x) {
+  const Rows filters = numbers(tape, 4, 4), two = numbers(tape, 1, 2), other = numbers(tape, 1, 2);
+  const Rows variance = numbers(tape, 1, 2);
+  for (double& each : variance.data()) each = 1;
+  const Rows image = conv2d(x, filters, numbers(tape, 1, 4), {1, 2, 2, 2, 2, 1, 1, 1, 1});
+  const Rows pooled = maxPool2d(image, {4, 3, 3, 2, 2}), mean = avgPool2d(pooled, {4, 2, 2, 1, 2});
+  const Rows norm =
+      batchNorm(mean, two, other, numbers(tape, 1, 2), variance, 2, Statistics::batch);
+  const Rows states =
+      lstm(RecurrentOperands<Rows>{norm.reshape(6, 4), filters, numbers(tape, 4, 1)}, 3);
+  const Rows next = gru(
+      RecurrentOperands<Rows>{everyRow(states, 1, 2), numbers(tape, 3, 2), numbers(tape, 3, 1)}, 1);
+  return dropout(next, 0.5, 12);
+}
+
 // Every kind of block once, one after the other.
 Value<double> buildBlocks(Tape<double>& tape) {
   const Rows table = numbers(tape, 3, 2), w = numbers(tape, 5, 4), b = numbers(tape, 1, 5);
@@ -35,7 +51,8 @@ Value<double> buildBlocks(Tape<double>& tape) {
   const Rows wide =
       affine(numbers(tape, 2, 5), std::span<const Rows>(halves), {}, ParameterGradients::assign);
   const Rows m = clamp(matmul(attention(c, 1, 3), w), -10.0, 10.0);
-  return reduceSum(crossEntropy(m, std::span<const int>(targets))) + reduceSum(wide);
+  return reduceSum(crossEntropy(m, std::span<const int>(targets))) + reduceSum(wide) +
+         reduceSum(buildLayers(tape, x));
 }
 
 FileContent saved(const Tape<double>& tape) {

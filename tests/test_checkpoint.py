@@ -36,6 +36,12 @@ SIZES: dict[str, dict[str, Any]] = {
     "LayerNorm": {"size": 4, "eps": 1e-3},
     "SelfAttention": {"size": 4, "heads": 2},
     "TransformerBlock": {"size": 4, "heads": 2},
+    "Conv1d": {"in_channels": 2, "out_channels": 4, "kernel_size": 3, "groups": 2},
+    "Conv2d": {"in_channels": 2, "out_channels": 3, "kernel_size": [2, 1], "bias": False},
+    "LSTM": {"input_size": 2, "hidden_size": 3, "num_layers": 2},
+    "GRU": {"input_size": 2, "hidden_size": 3, "bias": False},
+    "LSTMCell": {"input_size": 2, "hidden_size": 3},
+    "GRUCell": {"input_size": 2, "hidden_size": 3},
 }
 KINDS = pytest.mark.parametrize("kind", [each.__name__ for each in (*MODELS, *LAYERS)])
 

@@ -51,4 +51,5 @@ _optim = _module._optim
 _viz = _module._viz
 _compile = _module._compile
 _data = _module._data
+_every_row = _module._every_row
 _runs = _module._runs

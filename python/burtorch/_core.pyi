@@ -246,6 +246,67 @@ def layer_norm(
 def gather(table: View | NDArray[np.object_], ids: ArrayLike) -> View: ...
 def attention(x: View | NDArray[np.object_], heads: int, positions: int | None = None) -> View: ...
 def concat(views: Iterable[View], axis: int = 0) -> View: ...
+def conv2d(
+    x: View | ArrayLike,
+    weight: View,
+    bias: View | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    shape: Sequence[int] | None = None,
+    kernel: int | Sequence[int] | None = None,
+) -> View: ...
+def conv1d(
+    x: View | ArrayLike,
+    weight: View,
+    bias: View | None = None,
+    stride: int = 1,
+    padding: int = 0,
+    groups: int = 1,
+    shape: Sequence[int] | None = None,
+    kernel: int | None = None,
+) -> View: ...
+def max_pool2d(
+    x: View | _Values,
+    kernel: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    shape: Sequence[int] | None = None,
+) -> View: ...
+def avg_pool2d(
+    x: View | _Values,
+    kernel: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    shape: Sequence[int] | None = None,
+) -> View: ...
+def lstm(
+    x: View | ArrayLike,
+    weight_ih: View,
+    weight_hh: View,
+    bias_ih: View | None = None,
+    bias_hh: View | None = None,
+    initial: View | None = None,
+    steps: int | None = None,
+) -> View: ...
+def gru(
+    x: View | ArrayLike,
+    weight_ih: View,
+    weight_hh: View,
+    bias_ih: View | None = None,
+    bias_hh: View | None = None,
+    initial: View | None = None,
+    steps: int | None = None,
+) -> View: ...
+def batch_norm(
+    x: View | ArrayLike,
+    weight: View,
+    bias: View,
+    running_mean: View,
+    running_var: View,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-05,
+) -> View: ...
+def dropout(x: View | _Values, p: float, key: int) -> View: ...
 
 class Mark: ...
 
@@ -857,6 +918,7 @@ _models: Any
 _optim: Any
 
 def _data(numbers: Any, beside: View) -> View: ...
+def _every_row(x: View, first: int, distance: int, parts: int = 1) -> View: ...
 def _runs(views: list[View]) -> list[tuple[View, list[int]]]: ...
 
 _compile: Any

@@ -9,14 +9,22 @@
 #include <burtorch/block/gather.hpp>
 #include <burtorch/block/concat.hpp>
 #include <burtorch/block/attention.hpp>
+#include <burtorch/block/convolution.hpp>
+#include <burtorch/block/pooling.hpp>
+#include <burtorch/block/recurrent.hpp>
+#include <burtorch/block/batch_norm.hpp>
+#include <burtorch/block/dropout.hpp>
 
 BURTORCH_BEGIN_NAMESPACE
 
 namespace block {
 
 // From this list come everyBlock (io/blocks.hpp) and ExpandBlocks (run/recorded_blocks.hpp).
-using All = decltype(Elementwise() + List<Affine, MatMul, Gather, GatherAffine, Attention, Concat,
-                                          LayerNorm, Softmax, LogSoftmax, CrossEntropy>());
+using All =
+    decltype(Elementwise() +
+             List<Affine, MatMul, Gather, GatherAffine, Attention, Concat, LayerNorm, Softmax,
+                  LogSoftmax, CrossEntropy>() +
+             List<Convolution, MaxPool, AvgPool, Lstm, Gru, EveryRow, BatchNorm, Dropout>());
 
 } // namespace block
 
