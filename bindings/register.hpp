@@ -16,6 +16,8 @@ void registerAnomaly(pybind11::module_& module);
 void registerRandom(pybind11::module_& module);
 void registerView(pybind11::module_& module);
 void registerBlocks(pybind11::module_& module);
+void registerAxes(pybind11::module_& module);
+void registerLosses(pybind11::module_& module);
 void registerModels(pybind11::module_& module);
 void registerOptim(pybind11::module_& module);
 void registerLossScale(pybind11::module_& module);

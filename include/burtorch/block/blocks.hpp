@@ -9,14 +9,21 @@
 #include <burtorch/block/gather.hpp>
 #include <burtorch/block/concat.hpp>
 #include <burtorch/block/attention.hpp>
+#include <burtorch/block/strided.hpp>
+#include <burtorch/block/over.hpp>
+#include <burtorch/block/where.hpp>
+#include <burtorch/block/batched.hpp>
+#include <burtorch/block/losses.hpp>
 
 BURTORCH_BEGIN_NAMESPACE
 
 namespace block {
 
 // From this list come everyBlock (io/blocks.hpp) and ExpandBlocks (run/recorded_blocks.hpp).
-using All = decltype(Elementwise() + List<Affine, MatMul, Gather, GatherAffine, Attention, Concat,
-                                          LayerNorm, Softmax, LogSoftmax, CrossEntropy>());
+using All = decltype(Elementwise() +
+                     List<Affine, MatMul, Gather, GatherAffine, Attention, Concat, LayerNorm,
+                          Softmax, LogSoftmax, CrossEntropy>() +
+                     List<Strided, Take, Where, BatchedMatMul>() + AlongAxes() + Losses());
 
 } // namespace block
 
