@@ -59,8 +59,7 @@ py::object reduce(const py::object& object, const py::object& axis, bool keepdim
   std::vector<std::size_t> strides, reducedStrides;
   const auto own = stridesFor(shape, shape);
   std::size_t inner = 1, n = 1;
-  bool isOneRun = true; // of axes of more than one number
-  int runs = 0;
+  int runs = 0; // of chosen axes, where axes of one number do not count
   for (std::size_t i = 0, wasChosen = 0; i < shape.size(); ++i) {
     const auto size = static_cast<std::size_t>(shape[i]);
     if (chosen[i]) {
@@ -81,7 +80,6 @@ py::object reduce(const py::object& object, const py::object& axis, bool keepdim
     if (!chosen[i]) inner *= size;
     wasChosen = chosen[i];
   }
-  isOneRun = runs <= 1;
   if (n == 0 && !std::same_as<How, Sum>)
     throw py::value_error("no numbers to choose from along an axis of a View of shape " +
                           textOf(shape));
@@ -89,7 +87,7 @@ py::object reduce(const py::object& object, const py::object& axis, bool keepdim
   return append(*x.tape, result, [&]<class T>() {
     const std::size_t count = sizeOf(kept);
     if (n == 0 || count == 0) return ViewOf<T>(x.as<T>().tape(), 1, count);
-    if (isOneRun) return How::along(x.as<T>(), n, runs == 0 ? count : inner);
+    if (runs <= 1) return How::along(x.as<T>(), n, runs == 0 ? count : inner);
     // Axes that lie apart are brought together behind the others.
     Shape moved = kept;
     auto steps = strides;

@@ -76,14 +76,14 @@ struct Together {
   Together(const Shape& a, const Shape& b, const char* who)
       : shape(a == b ? a : broadcast(a, b, who)), isSame(a == b) {
     if (isSame) return;
-    enum class Has { both, x, y };
+    enum class Has { both, left, right };
     std::vector<std::pair<Has, std::size_t>> axes;
     for (std::size_t i = 0; i < shape.size(); ++i) {
       if (shape[i] == 1) continue;
       const auto many = [&](const Shape& s) {
         return i + s.size() >= shape.size() && s[i + s.size() - shape.size()] != 1;
       };
-      const Has has = !many(b) ? Has::x : many(a) ? Has::both : Has::y;
+      const Has has = !many(b) ? Has::left : many(a) ? Has::both : Has::right;
       const auto n = static_cast<std::size_t>(shape[i]);
       if (!axes.empty() && axes.back().first == has) axes.back().second *= n;
       else axes.emplace_back(has, n);
@@ -91,8 +91,8 @@ struct Together {
     isDirect = axes.size() <= 2;
     if (!isDirect) axes = {{Has::both, sizeOf(shape)}};
     const auto give = [&](std::size_t Sizes::*side, const auto& axis) {
-      if (axis.first != Has::y) x.*side = axis.second;
-      if (axis.first != Has::x) y.*side = axis.second;
+      if (axis.first != Has::right) x.*side = axis.second;
+      if (axis.first != Has::left) y.*side = axis.second;
     };
     if (axes.size() == 2) give(&Sizes::rows, axes[0]);
     if (!axes.empty()) give(&Sizes::cols, axes.back());
