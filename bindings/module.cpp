@@ -21,6 +21,8 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   registerView(module);
   registerBlocks(module);
   registerLayers(module);
+  registerAxes(module);
+  registerLosses(module);
   auto models = module.def_submodule("_models", "What burtorch.nn.CharMLP and GPT choose from.");
   registerModels(models);
   auto optim = module.def_submodule("_optim", "What burtorch.optim chooses from.");

@@ -17,6 +17,8 @@ void registerRandom(pybind11::module_& module);
 void registerView(pybind11::module_& module);
 void registerBlocks(pybind11::module_& module);
 void registerLayers(pybind11::module_& module);
+void registerAxes(pybind11::module_& module);
+void registerLosses(pybind11::module_& module);
 void registerModels(pybind11::module_& module);
 void registerOptim(pybind11::module_& module);
 void registerLossScale(pybind11::module_& module);

@@ -16,10 +16,15 @@ namespace burtorch_python {
 // ---- life of a View -------------------------------------------------------------------------------
 
 template <class T>
-PyView::PyView(TapeOf<T>& owner, ViewOf<T> view, int dimensions_)
-    : tape(&owner), dimensions(dimensions_), slot_(owner.views.size()) {
-  if (view.size() == 0) view = ViewOf<T>::at(owner.tape, 0, view.rows(), view.cols());
-  else owner.addValue(lastNodeOf(view));
+PyView::PyView(TapeOf<T>& owner, ViewOf<T> view, Shape shape_)
+    : tape(&owner), shape(std::move(shape_)), slot_(owner.views.size()) {
+  const auto cols = static_cast<std::size_t>(shape.back());
+  const std::size_t rows = sizeOf(Shape(shape.begin(), shape.end() - 1));
+  if (rows * cols == 0) view = ViewOf<T>::at(owner.tape, 0, rows, cols);
+  else {
+    view = view.reshape(rows, cols);
+    owner.addValue(lastNodeOf(view));
+  }
   set(view);
   owner.views.push_back(this);
 }
@@ -35,8 +40,8 @@ PyView::~PyView() {
   });
 }
 
-template PyView::PyView(TapeOf<double>&, ViewOf<double>, int);
-template PyView::PyView(TapeOf<float>&, ViewOf<float>, int);
+template PyView::PyView(TapeOf<double>&, ViewOf<double>, Shape);
+template PyView::PyView(TapeOf<float>&, ViewOf<float>, Shape);
 
 // ---- shapes and numbers ---------------------------------------------------------------------------
 
@@ -132,7 +137,7 @@ py::list runsOf(const py::list& views) {
     } while (i < parts.size() && parts[i].tape == start.tape && parts[i].first == end);
     visitPlain(*start.tape, [&]<class T>(TapeOf<T>& t) {
       const auto run = ViewOf<T>::at(t.tape, start.first, 1, end - start.first);
-      runs.append(py::make_tuple(newView(t, run, 1), places));
+      runs.append(py::make_tuple(newView(t, run, {static_cast<py::ssize_t>(run.size())}), places));
     });
   }
   return runs;
@@ -148,78 +153,31 @@ py::object makeLeaves(const py::object& data, const std::optional<std::string>& 
   const py::object given = isView(data) ? data : asArray(data, "biufO", "numbers");
   const Shape shape =
       isView(data) ? shapeOf(viewOf(data)) : shapeOf(py::reinterpret_borrow<py::array>(given));
-  if (shape.size() != dimensions)
-    throw py::value_error(std::string("a ") + what + " has " + std::to_string(dimensions) +
-                          (dimensions == 1 ? " dimension" : " dimensions") + ", not the shape " +
-                          textOf(shape));
+  if (dimensions == 1 ? shape.size() != 1 : shape.size() < 2)
+    throw py::value_error(std::string("a ") + what + " has " +
+                          (dimensions == 1 ? "1 dimension" : "2 dimensions or more") +
+                          ", not the shape " + textOf(shape));
   return withName(leaves(currentTape(), given), name);
 }
 
-std::size_t position(const py::handle& index, std::size_t count, const char* what) {
-  const py::ssize_t i = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
-  if (i == -1 && PyErr_Occurred()) throw py::error_already_set();
-  const auto n = static_cast<py::ssize_t>(count);
-  if (i < -n || i >= n)
-    throw py::index_error(std::string(what) + " " + std::to_string(i) + " of " + std::to_string(n));
-  return static_cast<std::size_t>(i < 0 ? i + n : i);
-}
-
-struct Run {
-  std::size_t first, count;
-};
-Run run(const py::slice& slice, std::size_t size) {
-  std::size_t start = 0, stop = 0, step = 0, count = 0;
-  if (!slice.compute(size, &start, &stop, &step, &count)) throw py::error_already_set();
-  if (step != 1 && count > 1)
-    throw py::value_error("a View is of neighbouring nodes: slices have step 1");
-  return {start, count};
-}
-
-py::object item(const PyView& view, const py::object& key) {
-  const bool isVector = view.dimensions == 1;
-  return with(view, [&]<class T>(TapeOf<T>& t, const ViewOf<T>& v) -> py::object {
-    v.check();
-    if (PyIndex_Check(key.ptr())) {
-      if (isVector) return valueObject(t, v[position(key, v.size(), "element")]);
-      return newView(t, v.row(position(key, v.rows(), "row")), 1);
-    }
-    if (py::isinstance<py::slice>(key)) {
-      const Run some = run(key, isVector ? v.size() : v.rows());
-      if (isVector) return newView(t, v.segment(some.first, some.count), 1);
-      return newView(t, v.slice(some.first, some.count), 2);
-    }
-    if (!isVector && py::isinstance<py::tuple>(key) && py::len(key) == 2) {
-      const py::object i = key[py::int_(0)], j = key[py::int_(1)];
-      if (PyIndex_Check(i.ptr())) {
-        const auto row = v.row(position(i, v.rows(), "row"));
-        if (PyIndex_Check(j.ptr())) return valueObject(t, row[position(j, v.cols(), "column")]);
-        if (py::isinstance<py::slice>(j)) {
-          const Run some = run(j, v.cols());
-          return newView(t, row.segment(some.first, some.count), 1);
-        }
-      }
-      throw py::type_error("a View is of neighbouring nodes: m[i], m[i:j], m[i, j] and m[i, j:k] "
-                           "are such; columns are not");
-    }
-    throw py::type_error(std::string("a View of shape ") + textOf(shapeOf(view)) +
-                         " is indexed by integers and slices, not " + Py_TYPE(key.ptr())->tp_name);
-  });
-}
-
 py::object reshape(const PyView& view, const py::args& sizes) {
-  const Shape shape = py::cast<Shape>(sizes.size() == 1 && py::isinstance<py::sequence>(sizes[0])
-                                          ? py::list(sizes[0])
-                                          : py::list(sizes));
-  const bool sensible = (shape.size() == 1 || shape.size() == 2) &&
-                        std::ranges::all_of(shape, [](py::ssize_t n) { return n >= 0; });
-  const auto size = [&](std::size_t i) { return static_cast<std::size_t>(shape[i]); };
+  Shape shape = py::cast<Shape>(sizes.size() == 1 && py::isinstance<py::sequence>(sizes[0])
+                                    ? py::list(sizes[0])
+                                    : py::list(sizes));
+  const auto open = std::ranges::find(shape, -1);
   return with(view, [&]<class T>(TapeOf<T>& t, const ViewOf<T>& v) -> py::object {
     v.check();
-    if (!sensible || (shape.size() == 1 ? size(0) : size(0) * size(1)) != v.size())
-      throw py::value_error("a View of shape " + textOf(shapeOf(view)) + " can't become " +
-                            textOf(shape));
-    return shape.size() == 1 ? newView(t, v.reshape(1, size(0)), 1)
-                             : newView(t, v.reshape(size(0), size(1)), 2);
+    const Shape asked = shape;
+    if (open != shape.end()) { // one size that follows from the others
+      *open = 1;
+      const std::size_t others = sizeOf(shape);
+      *open = others == 0 ? -1 : static_cast<py::ssize_t>(v.size() / others);
+    }
+    if (shape.empty() || std::ranges::any_of(shape, [](py::ssize_t n) { return n < 0; }) ||
+        sizeOf(shape) != v.size())
+      throw py::value_error("a View of shape " + textOf(view.shape) + " can't become " +
+                            textOf(asked));
+    return newView(t, v, shape);
   });
 }
 
@@ -270,7 +228,7 @@ void backward(const PyView& view) {
 
 void registerView(py::module_& module) {
   ViewClass c(module, "View",
-              "A vector or a matrix of Values that stand next to each other on a tape.");
+              "A vector, a matrix or more of Values that stand next to each other on a tape.");
   c.def("__len__", [](const PyView& view) { return shapeOf(view)[0]; })
       .def("__getitem__", &item)
       .def("__iter__",
@@ -295,7 +253,7 @@ void registerView(py::module_& module) {
       .def_property_readonly(
           "shape", [](const PyView& view) { return py::tuple(py::cast(shapeOf(view))); },
           "(n,) of a vector, (rows, columns) of a matrix.")
-      .def_property_readonly("ndim", [](const PyView& view) { return view.dimensions; })
+      .def_property_readonly("ndim", [](const PyView& view) { return view.shape.size(); })
       .def_property_readonly(
           "size",
           [](const PyView& view) { return with(view, [](auto&, auto v) { return v.size(); }); })
@@ -312,19 +270,8 @@ void registerView(py::module_& module) {
             return view.name.empty() ? std::nullopt : std::optional(view.name);
           },
           &nameElements, "A label for people and pictures, or None; element i is called name[i].")
-      .def(
-          "sum",
-          [](const PyView& x) {
-            return appendValue(*x.tape, [&]<class T>() { return bt::reduceSum(x.as<T>()); });
-          },
-          "The sum of all elements: a Value.")
-      .def(
-          "mean",
-          [](const PyView& x) {
-            return appendValue(*x.tape, [&]<class T>() { return bt::reduceMean(x.as<T>()); });
-          },
-          "The mean of all elements: a Value.")
-      .def("reshape", &reshape, "The same nodes in another shape.")
+      .def("reshape", &reshape,
+           "The same nodes in another shape; one size may be -1: what the others leave.")
       .def("detach", &detachedView, "The same numbers without a gradient; burtorch.stop_gradient.")
       .def("backward", &backward, "Compute the gradients of its one number.")
       .def(
@@ -338,6 +285,7 @@ void registerView(py::module_& module) {
           "Set the gradients to 0.");
   addInitialize(c);
   addOperators(c);
+  addAxes(c);
 
   module.def(
       "vector",
@@ -353,7 +301,7 @@ void registerView(py::module_& module) {
         return makeLeaves(data, name, 2, "matrix");
       },
       py::arg("data"), py::arg("name") = py::none(),
-      "Leaves on the current tape, row by row, or a view of Values.");
+      "Leaves on the current tape, row by row, or a view of Values; of two dimensions or more.");
   module.def("_runs", &runsOf, py::arg("views"));
   module.def(
       "_data",

@@ -12,10 +12,13 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace burtorch_python {
 
 template <class T> using ViewOf = bt::View<T, SharedMemory>;
+
+using Shape = std::vector<std::ptrdiff_t>;
 
 // The newest node of a view, which has some.
 template <class V> std::size_t lastNodeOf(const V& view) {
@@ -26,7 +29,7 @@ template <class V> std::size_t lastNodeOf(const V& view) {
 // counts it as a Value: nodes are only ever dropped from the newest down, so the others stay too.
 class PyView {
 public:
-  template <class T> PyView(TapeOf<T>& tape, ViewOf<T> view, int dimensions_);
+  template <class T> PyView(TapeOf<T>& tape, ViewOf<T> view, Shape shape_);
   ~PyView();
   PyView(const PyView&) = delete;
   PyView& operator=(const PyView&) = delete;
@@ -40,7 +43,7 @@ public:
   template <class V> void set(const V& v) { std::memcpy(handle_, &v, sizeof(v)); }
 
   const Ref<AnyTape> tape;
-  const int dimensions; // 1: a vector, which is a row; 2: a matrix
+  const Shape shape; // of at least one axis; the nodes are a matrix whose columns are the last one
   std::string name;
 
 private:

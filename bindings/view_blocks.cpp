@@ -54,17 +54,59 @@ template <class F> py::object withClipped(bt::Op operation, const F& f) {
 
 py::object unary(bt::Op operation, const PyView& x) {
   return withUnary(operation, [&]<class O>() {
-    return append(*x.tape, x.dimensions, [&]<class T>() { return bt::mapElements<O>(x.as<T>()); });
+    return append(*x.tape, x.shape, [&]<class T>() { return bt::mapElements<O>(x.as<T>()); });
   });
 }
 
 py::object clipped(bt::Op operation, const PyView& x, double lo, double hi) {
   return withClipped(operation, [&]<class O>() {
-    return append(*x.tape, x.dimensions, [&]<class T>() {
+    return append(*x.tape, x.shape, [&]<class T>() {
       return bt::mapElements<O>(x.as<T>(), static_cast<T>(lo), static_cast<T>(hi));
     });
   });
 }
+
+// Two operands as the matrices that the blocks of two operands take: equal shapes, or one row, one
+// column, one number. Axes along which both, or only one, have more than one number are joined; where
+// more than two of these remain, what is smaller is repeated first.
+struct Together {
+  struct Sizes {
+    std::size_t rows = 1, cols = 1;
+  };
+  Together(const Shape& a, const Shape& b, const char* who)
+      : shape(a == b ? a : broadcast(a, b, who)), isSame(a == b) {
+    if (isSame) return;
+    enum class Has { both, left, right };
+    std::vector<std::pair<Has, std::size_t>> axes;
+    for (std::size_t i = 0; i < shape.size(); ++i) {
+      if (shape[i] == 1) continue;
+      const auto many = [&](const Shape& s) {
+        return i + s.size() >= shape.size() && s[i + s.size() - shape.size()] != 1;
+      };
+      const Has has = !many(b) ? Has::left : many(a) ? Has::both : Has::right;
+      const auto n = static_cast<std::size_t>(shape[i]);
+      if (!axes.empty() && axes.back().first == has) axes.back().second *= n;
+      else axes.emplace_back(has, n);
+    }
+    isDirect = axes.size() <= 2;
+    if (!isDirect) axes = {{Has::both, sizeOf(shape)}};
+    const auto give = [&](std::size_t Sizes::*side, const auto& axis) {
+      if (axis.first != Has::right) x.*side = axis.second;
+      if (axis.first != Has::left) y.*side = axis.second;
+    };
+    if (axes.size() == 2) give(&Sizes::rows, axes[0]);
+    if (!axes.empty()) give(&Sizes::cols, axes.back());
+  }
+  template <class T> ViewOf<T> as(const Operand& operand, const Sizes& sizes) const {
+    if (isSame) return operand.as<T>();
+    const auto v = isDirect ? operand.as<T>() : operand.repeated<T>(shape);
+    return v.reshape(sizes.rows, sizes.cols);
+  }
+
+  Shape shape;
+  Sizes x, y;
+  bool isSame, isDirect = true;
+};
 
 // NotImplemented if one of them is nothing that goes with a View.
 py::object binary(bt::Op operation, const py::handle& x, const py::handle& y) {
@@ -75,13 +117,15 @@ py::object binary(bt::Op operation, const py::handle& x, const py::handle& y) {
   if (isView(other) || isValue(other.ptr()) || isArray(other)) {
     const Operand a(x, tape), b(y, tape);
     return withBinary(operation, [&]<class O>() {
-      return append(tape, std::max(a.dimensions(), b.dimensions()),
-                    [&]<class T>() { return bt::mapElements<O>(a.as<T>(), b.as<T>()); });
+      const Together pair(a.shape(), b.shape(), bt::op::Entry<O>::name);
+      return append(tape, pair.shape, [&]<class T>() {
+        return bt::mapElements<O>(pair.as<T>(a, pair.x), pair.as<T>(b, pair.y));
+      });
     });
   }
   if (isNumber(other, number))
     return withBinary(operation, [&]<class O>() {
-      return append(tape, view.dimensions, [&]<class T>() {
+      return append(tape, view.shape, [&]<class T>() {
         const T c = static_cast<T>(number);
         return isView(x) ? bt::mapElementsWithNumber<O, bt::Form::nodeNumber>(view.as<T>(), c)
                          : bt::mapElementsWithNumber<O, bt::Form::numberNode>(view.as<T>(), c);
@@ -130,7 +174,7 @@ py::object detachedView(const py::object& object) {
     if (t.trace != nullptr) return binary(bt::Op::eBinaryMultByConst, py::float_(1.0), object);
     t.prepare();
     const ViewOf<T> v = view.as<T>();
-    return newView(t, ViewOf<T>(t.tape, v.rows(), v.cols(), v.data()), view.dimensions);
+    return newView(t, ViewOf<T>(t.tape, v.rows(), v.cols(), v.data()), view.shape);
   });
 }
 
@@ -184,20 +228,28 @@ py::object affine(const py::object& weights, const py::object& inputs, const py:
   if (py::isinstance<py::list>(inputs) || py::isinstance<py::tuple>(inputs))
     for (const auto each : inputs) take(each, "each part of x");
   else take(inputs, "x");
-  int dimensions = 1;
+  Shape shape;
   for (const PyView* each : x) {
     demandTape(*each, *w.tape);
-    dimensions = std::max(dimensions, each->dimensions);
+    const Shape &more = each->shape, before = shape;
+    if (more.size() > shape.size()) shape = more;
+    if (before.size() > 2 || (more.size() > 2 && each != x.front()))
+      if (!std::ranges::equal(std::span(before).first(before.size() - 1),
+                              std::span(more).first(more.size() - 1)))
+        throw py::value_error("affine: inputs side by side of shapes " + textOf(before) + " and " +
+                              textOf(more));
   }
+  if (shape.empty()) shape.resize(1); // no input at all, which affine refuses
+  shape.back() = w.shape[0];
   if (b != nullptr) demandTape(*b, *w.tape);
-  return append(*w.tape, dimensions, [&]<class T>() {
+  return append(*w.tape, shape, [&]<class T>() {
     std::vector<ViewOf<T>> parts;
     for (const PyView* each : x) parts.push_back(each->as<T>());
     return bt::affine(w.as<T>(), parts, b == nullptr ? ViewOf<T>() : b->as<T>());
   });
 }
 
-// NumPy's @ of vectors and matrices.
+// NumPy's @: of vectors, matrices, and of many matrices at once.
 py::object matmul(const py::object& left, const py::object& right) {
   const auto operandLike = [](const py::object& object) {
     return isView(object) || isArray(object);
@@ -206,19 +258,44 @@ py::object matmul(const py::object& left, const py::object& right) {
     return py::reinterpret_borrow<py::object>(Py_NotImplemented);
   AnyTape& tape = *viewOf(isView(left) ? left : right).tape;
   const Operand a(left, tape), b(right, tape);
-  if (a.dimensions() == 1 && b.dimensions() == 1)
+  Shape x = a.shape(), y = b.shape();
+  if (x.size() == 1 && y.size() == 1)
     return appendValue(tape, [&]<class T>() { return bt::innerProduct(a.as<T>(), b.as<T>()); });
-  return append(tape, std::min(a.dimensions(), b.dimensions()), [&]<class T>() {
-    const auto x = a.as<T>(), y = b.as<T>();
-    if (b.dimensions() == 2) return bt::matmul(x, y);
-    if (x.cols() != y.size()) return bt::matmul(x, y.reshape(y.size(), 1)); // which tells
-    return bt::affine(x, y);
+  if (y.size() <= 2) {
+    x.pop_back();
+    if (y.size() == 2) x.push_back(y[1]);
+    return append(tape, x, [&]<class T>() {
+      const auto u = a.as<T>(), v = b.as<T>();
+      if (y.size() == 2) return bt::matmul(u, v);
+      if (u.cols() != v.size()) return bt::matmul(u, v.reshape(v.size(), 1)); // which tells
+      return bt::affine(u, v);
+    });
+  }
+  const bool isVector = x.size() == 1;
+  if (isVector) x.insert(x.begin(), 1);
+  const Shape m(x.end() - 2, x.end()), n(y.end() - 2, y.end());
+  if (m[1] != n[0]) throw py::value_error("matmul: " + textOf(a.shape()) + " times " + textOf(y));
+  Shape shape = broadcast(Shape(x.begin(), x.end() - 2), Shape(y.begin(), y.end() - 2), "matmul");
+  const auto with = [batch = shape](py::ssize_t rows, py::ssize_t cols) {
+    Shape all = batch;
+    all.insert(all.end(), {rows, cols});
+    return all;
+  };
+  const Shape xs = with(m[0], m[1]), ys = with(n[0], n[1]);
+  const std::size_t batch = sizeOf(shape);
+  if (!isVector) shape.push_back(m[0]);
+  shape.push_back(n[1]);
+  return append(tape, shape, [&]<class T>() {
+    const auto u = a.repeated<T>(xs), v = b.repeated<T>(ys);
+    const auto rows = [&](py::ssize_t each) { return batch * static_cast<std::size_t>(each); };
+    return bt::batchedMatmul(u.reshape(rows(m[0]), static_cast<std::size_t>(m[1])),
+                             v.reshape(rows(n[0]), static_cast<std::size_t>(n[1])), batch);
   });
 }
 
 template <class F> py::object eachRow(const py::object& object, const F& f) {
   const PyView& x = demandView(object, "x");
-  return append(*x.tape, x.dimensions, [&]<class T>() { return f(x.as<T>()); });
+  return append(*x.tape, x.shape, [&]<class T>() { return f(x.as<T>()); });
 }
 
 py::object crossEntropy(const py::object& logits, const py::object& targets,
@@ -227,15 +304,16 @@ py::object crossEntropy(const py::object& logits, const py::object& targets,
   const Integers y(targets);
   Shape wanted = shapeOf(x);
   wanted.pop_back();
-  if (shapeOf(y.array).size() != wanted.size())
+  if (shapeOf(y.array).size() != wanted.size() || (wanted.size() > 1 && shapeOf(y.array) != wanted))
     throw py::value_error("logits of shape " + textOf(shapeOf(x)) + " need targets of shape " +
                           textOf(wanted) + ", not " + textOf(shapeOf(y.array)));
-  if (reduction != "mean" && reduction != "sum" && reduction != "none")
-    throw py::value_error("reduction is 'mean', 'sum' or 'none', not '" + reduction + "'");
-  const py::object losses =
-      append(*x.tape, 1, [&]<class T>() { return bt::crossEntropy(x.as<T>(), y.span()); });
+  demandReduction(reduction);
+  const bool isVector = wanted.empty();
+  const py::object losses = append(*x.tape, isVector ? Shape{1} : wanted, [&]<class T>() {
+    return bt::crossEntropy(x.as<T>(), y.span());
+  });
   y.note(*x.tape, 0, static_cast<std::size_t>(shapeOf(x).back()));
-  if (x.dimensions == 1) return losses[py::int_(0)];
+  if (isVector) return losses[py::int_(0)];
   return reduction == "none" ? losses : losses.attr(reduction.c_str())();
 }
 
@@ -245,7 +323,7 @@ py::object layerNorm(const py::object& object, const py::object& weight, const p
                &b = demandView(bias, "bias");
   demandTape(w, *x.tape);
   demandTape(b, *x.tape);
-  return append(*x.tape, x.dimensions, [&]<class T>() {
+  return append(*x.tape, x.shape, [&]<class T>() {
     return bt::layerNorm(x.as<T>(), w.as<T>(), b.as<T>(), static_cast<T>(eps));
   });
 }
@@ -258,9 +336,10 @@ py::object gather(const py::object& table, const py::object& ids) {
   if (shape.size() > 2)
     throw py::value_error("ids have at most two dimensions, not the shape " + textOf(shape));
   const auto perRow = shape.size() == 2 ? static_cast<std::size_t>(shape[1]) : 1;
+  const py::ssize_t cols = static_cast<py::ssize_t>(perRow) * from.shape[1];
   py::object rows =
-      append(*from.tape, shape.empty() ? 1 : 2,
-             [&]<class T>() { return bt::gather(from.as<T>(), indices.span(), perRow); });
+      append(*from.tape, shape.empty() ? Shape{cols} : Shape{shape[0], cols},
+                [&]<class T>() { return bt::gather(from.as<T>(), indices.span(), perRow); });
   indices.note(*from.tape, 0, static_cast<std::size_t>(shapeOf(from).front()));
   return rows;
 }
@@ -268,31 +347,9 @@ py::object gather(const py::object& table, const py::object& ids) {
 py::object attention(const py::object& keysQueriesValues, std::size_t heads,
                      std::optional<std::size_t> positions) {
   const PyView& x = demandMatrix(keysQueriesValues, "x");
-  return append(*x.tape, 2, [&]<class T>() {
+  return append(*x.tape, {x.shape[0], x.shape[1] / 3}, [&]<class T>() {
     const auto v = x.as<T>();
     return bt::attention(v, heads, positions.value_or(v.rows()));
-  });
-}
-
-py::object concat(const py::iterable& views, int axis) {
-  const auto owners = py::cast<std::vector<py::object>>(py::list(views));
-  if (owners.empty()) throw py::value_error("concat of no views");
-  const PyView& first = demandView(owners.front(), "each part");
-  if (axis < 0) axis += first.dimensions;
-  if (axis < 0 || axis >= first.dimensions)
-    throw py::value_error("axis " + std::to_string(axis) + " of views of shape " +
-                          textOf(shapeOf(first)));
-  for (const auto& owner : owners) {
-    const PyView& view = demandView(owner, "each part");
-    demandTape(view, *first.tape);
-    if (view.dimensions != first.dimensions)
-      throw py::value_error("concat of shapes " + textOf(shapeOf(first)) + " and " +
-                            textOf(shapeOf(view)));
-  }
-  return append(*first.tape, first.dimensions, [&]<class T>() {
-    std::vector<ViewOf<T>> parts;
-    for (const auto& owner : owners) parts.push_back(viewOf(owner).as<T>());
-    return axis + 1 == first.dimensions ? bt::concatColumns(parts) : bt::concatRows(parts);
   });
 }
 
@@ -371,9 +428,6 @@ void registerBlocks(py::module_& module) {
              py::arg("positions") = py::none(),
              "Causal self-attention. x holds for each head its keys, queries and values side by "
              "side;\nits rows are sequences of so many positions (one sequence by default).");
-  module.def("concat", &concat, py::arg("views"), py::arg("axis") = 0,
-             "A copy of views one after the other; of matrices: below each other, with axis=1 side "
-             "by side.");
 }
 
 template <class T> bt::KnownBlocks<T, SharedMemory> knownBlocks() {

@@ -14,11 +14,8 @@ namespace py = pybind11;
 namespace burtorch_python {
 
 Shape shapeOf(const PyView& view) {
-  return with(view, [&](auto&, const auto& v) {
-    v.check();
-    const auto rows = static_cast<py::ssize_t>(v.rows()), cols = static_cast<py::ssize_t>(v.cols());
-    return view.dimensions == 1 ? Shape{cols} : Shape{rows, cols};
-  });
+  with(view, [&](auto&, const auto& v) { v.check(); });
+  return view.shape;
 }
 std::string textOf(const Shape& shape) {
   std::string text = "(";
@@ -27,6 +24,67 @@ std::string textOf(const Shape& shape) {
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 Shape shapeOf(const py::array& array) { return {array.shape(), array.shape() + array.ndim()}; }
+
+std::size_t sizeOf(const Shape& shape) {
+  std::size_t n = 1;
+  for (const py::ssize_t each : shape) n *= static_cast<std::size_t>(each);
+  return n;
+}
+
+Shape broadcast(const Shape& x, const Shape& y, const char* who) {
+  const std::size_t n = std::max(x.size(), y.size());
+  Shape shape;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto at = [&](const Shape& s) { return i + s.size() < n ? 1 : s[i + s.size() - n]; };
+    if (at(x) != at(y) && at(x) != 1 && at(y) != 1)
+      throw py::value_error(std::string(who) + ": " + textOf(x) + " does not go with " + textOf(y));
+    shape.push_back(at(x) == 1 ? at(y) : at(x));
+  }
+  return shape;
+}
+
+std::vector<std::size_t> stridesFor(const Shape& from, const Shape& to) {
+  std::vector<std::size_t> strides(to.size());
+  std::size_t stride = 1;
+  for (std::size_t i = from.size(), j = to.size(); i-- > 0;) {
+    strides[--j] = from[i] == 1 ? 0 : stride;
+    stride *= static_cast<std::size_t>(from[i]);
+  }
+  return strides;
+}
+
+std::size_t axisOf(py::ssize_t axis, const Shape& shape) {
+  const auto n = static_cast<py::ssize_t>(shape.size());
+  if (axis < -n || axis >= n)
+    throw py::value_error("axis " + std::to_string(axis) + " of views of shape " + textOf(shape));
+  return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
+}
+
+template <class T>
+ViewOf<T> stridedNodes(const ViewOf<T>& v, std::size_t offset, const Shape& shape,
+                       const std::vector<std::size_t>& strides) {
+  std::vector<std::size_t> sizes, steps; // neighbouring axes that are one are joined
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    const auto n = static_cast<std::size_t>(shape[i]);
+    if (n == 1) continue;
+    if (!sizes.empty() && steps.back() == n * strides[i]) {
+      sizes.back() *= n;
+      steps.back() = strides[i];
+    } else {
+      sizes.push_back(n);
+      steps.push_back(strides[i]);
+    }
+  }
+  const std::size_t n = sizeOf(shape);
+  if (n <= 1 || (sizes.size() == 1 && steps[0] == 1))
+    return v.reshape(1, v.size()).segment(n == 0 ? 0 : offset, n);
+  return bt::strided(v, offset, std::span<const std::size_t>(sizes),
+                     std::span<const std::size_t>(steps));
+}
+template ViewOf<double> stridedNodes(const ViewOf<double>&, std::size_t, const Shape&,
+                                     const std::vector<std::size_t>&);
+template ViewOf<float> stridedNodes(const ViewOf<float>&, std::size_t, const Shape&,
+                                    const std::vector<std::size_t>&);
 
 py::array asArray(const py::handle& data, const char* kinds, const char* wanted) {
   const py::array array = py::module_::import("numpy").attr("asarray")(data);
@@ -43,12 +101,8 @@ bool isArray(const py::handle& object) {
 
 namespace {
 
-// Rows and columns of what becomes a View.
-std::pair<std::size_t, std::size_t> sizesOf(const Shape& shape) {
-  if (shape.size() != 1 && shape.size() != 2)
-    throw py::value_error("a View has one or two dimensions, not the shape " + textOf(shape));
-  return {shape.size() == 1 ? 1 : static_cast<std::size_t>(shape[0]),
-          static_cast<std::size_t>(shape.back())};
+void demandAxes(const Shape& shape) {
+  if (shape.empty()) throw py::value_error("a View has at least one dimension; a Value has none");
 }
 
 // A View of Values, and of numbers among them, which become leaves. Neighbours are seen where they
@@ -85,11 +139,10 @@ py::object viewOfValues(const py::array& objects) {
             ViewOf<T>::at(t.tape, runs.back().sysGetRawNodeIndex(), 1, runs.back().size() + 1);
       else runs.push_back(ViewOf<T>::at(t.tape, node, 1, 1));
     }
-    const Shape shape = shapeOf(objects);
-    const auto [rows, cols] = sizesOf(shape);
+    demandAxes(shapeOf(objects));
     const std::span<const ViewOf<T>> parts(runs);
     const auto all = parts.size() == 1 ? parts[0] : bt::concatColumns(parts);
-    return newView(t, all.reshape(rows, cols), static_cast<int>(shape.size()));
+    return newView(t, all, shapeOf(objects));
   });
 }
 
@@ -110,12 +163,11 @@ py::object leaves(AnyTape& tape, const py::handle& data, Role role) {
   if (const py::object view = asView(data); isView(view)) return view;
   return visitPlain(tape, [&]<class T>(TapeOf<T>& t) {
     const auto array = numbersOf<T>(data);
-    const auto shape = shapeOf(array);
-    const auto [rows, cols] = sizesOf(shape);
+    demandAxes(shapeOf(array));
     t.prepare();
     const std::span<const T> numbers(array.data(), static_cast<std::size_t>(array.size()));
-    const ViewOf<T> view(t.tape, rows, cols, numbers);
-    return newView(t, role == Role::data ? view.constant() : view, static_cast<int>(shape.size()));
+    const ViewOf<T> view(t.tape, 1, numbers.size(), numbers);
+    return newView(t, role == Role::data ? view.constant() : view, shapeOf(array));
   });
 }
 
@@ -132,8 +184,12 @@ const PyView& demandView(const py::handle& object, const char* what) {
 }
 const PyView& demandMatrix(const py::handle& object, const char* what) {
   const PyView& view = demandView(object, what);
-  if (view.dimensions == 2) return view;
+  if (view.shape.size() == 2) return view;
   throw py::value_error(std::string(what) + " is a matrix, not of shape " + textOf(shapeOf(view)));
+}
+void demandReduction(const std::string& reduction) {
+  if (reduction != "mean" && reduction != "sum" && reduction != "none")
+    throw py::value_error("reduction is 'mean', 'sum' or 'none', not '" + reduction + "'");
 }
 void demandTape(const PyView& view, const AnyTape& tape) {
   if (view.tape.get() != &tape)

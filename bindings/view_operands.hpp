@@ -14,12 +14,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace burtorch_python {
 
-template <class T> pybind11::object newView(TapeOf<T>& t, const ViewOf<T>& view, int dimensions) {
-  return pybind11::cast(std::make_unique<PyView>(t, view, dimensions));
+template <class T> pybind11::object newView(TapeOf<T>& t, const ViewOf<T>& view, Shape shape) {
+  return pybind11::cast(std::make_unique<PyView>(t, view, std::move(shape)));
 }
 template <class T> pybind11::object valueObject(TapeOf<T>& t, const typename TapeOf<T>::Value& v) {
   PyObject* const value = newValue(t, v);
@@ -33,10 +34,10 @@ template <class F> decltype(auto) with(const PyView& view, const F& f) {
 }
 
 // A new view f<T>() on a tape. The operands' handles are to be read inside f: they may move before.
-template <class F> pybind11::object append(AnyTape& tape, int dimensions, const F& f) {
+template <class F> pybind11::object append(AnyTape& tape, const Shape& shape, const F& f) {
   return visitPlain(tape, [&]<class T>(TapeOf<T>& t) -> pybind11::object {
     t.prepare();
-    return newView(t, f.template operator()<T>(), dimensions);
+    return newView(t, f.template operator()<T>(), shape);
   });
 }
 // The same for a Value.
@@ -48,10 +49,21 @@ template <class F> pybind11::object appendValue(AnyTape& tape, const F& f) {
   });
 }
 
-using Shape = std::vector<pybind11::ssize_t>;
 Shape shapeOf(const PyView& view);
 Shape shapeOf(const pybind11::array& array);
 std::string textOf(const Shape& shape);
+std::size_t sizeOf(const Shape& shape);
+// What NumPy makes of both; `who` is named where they do not go together.
+Shape broadcast(const Shape& x, const Shape& y, const char* who);
+// The strides of a view of shape `from` that make it one of shape `to`, which it goes with.
+std::vector<std::size_t> stridesFor(const Shape& from, const Shape& to);
+// An axis, which may be counted from behind.
+std::size_t axisOf(std::ptrdiff_t axis, const Shape& shape);
+
+// The nodes of v at offset + Σ indexₖ·strideₖ: where they are if these are neighbours, else a copy.
+template <class T>
+ViewOf<T> stridedNodes(const ViewOf<T>& v, std::size_t offset, const Shape& shape,
+                       const std::vector<std::size_t>& strides);
 
 // The object as an array, whose dtype is of one of these kinds.
 pybind11::array asArray(const pybind11::handle& data, const char* kinds, const char* wanted);
@@ -78,7 +90,11 @@ public:
   Operand(const pybind11::handle& object, AnyTape& tape);
 
   AnyTape& tape() const { return *(isView(owner_) ? viewOf(owner_).tape.get() : value()->tape); }
-  int dimensions() const { return isView(owner_) ? viewOf(owner_).dimensions : 0; }
+  Shape shape() const { return isView(owner_) ? viewOf(owner_).shape : Shape(); }
+  // As if it had that shape, which it goes with.
+  template <class T> ViewOf<T> repeated(const Shape& to) const {
+    return shape() == to ? as<T>() : stridedNodes<T>(as<T>(), 0, to, stridesFor(shape(), to));
+  }
   template <class T> ViewOf<T> as() const {
     if (isView(owner_)) return viewOf(owner_).as<T>();
     const auto v = value()->as<T>();
@@ -93,12 +109,15 @@ private:
 const PyView& demandView(const pybind11::handle& object, const char* what);
 const PyView& demandMatrix(const pybind11::handle& object, const char* what);
 void demandTape(const PyView& view, const AnyTape& tape);
+void demandReduction(const std::string& reduction); // of a loss
 
 // ---- what the class View offers, from the files of the topics -------------------------------------
 
 using ViewClass = pybind11::class_<PyView>;
-void addOperators(ViewClass& view);  // view_blocks.cpp
-void addInitialize(ViewClass& view); // random.cpp
+void addOperators(ViewClass& view);                                     // view_blocks.cpp
+void addAxes(ViewClass& view);                                          // view_axes.cpp
+pybind11::object item(const PyView& view, const pybind11::object& key); // view_index.cpp
+void addInitialize(ViewClass& view);                                    // random.cpp
 pybind11::object detachedView(const pybind11::object& view);
 
 } // namespace burtorch_python

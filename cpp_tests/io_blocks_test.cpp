@@ -35,6 +35,21 @@ Rows buildLayers(Tape<double>& tape, const Rows& x) {
   return dropout(next, 0.5, 12);
 }
 
+// Those along axes, and losses.
+Value<double> buildAxes(const Rows& x) {
+  const std::vector<int> places{2, 0, 2};
+  const Rows turned = transpose(x), some = take(x, std::span<const int>(places));
+  const Rows chosen = where(numbers(x.tape(), 3, 5), some, x);
+  const Rows products = batchedMatmul(x, turned, 1);
+  const Rows extremes =
+      reduceOver<op::MaxVarying>(chosen, 3, 5) * reduceOver<op::MinVarying>(chosen, 3, 5);
+  const Rows sums = reduceOver<op::AddVarying>(products, 3) * logSumExp(products, 3);
+  const Rows moments =
+      reduceOver<op::MeanVarying>(products, 3) * reduceOver<op::VarianceBiasedVarying>(products, 3);
+  const Rows losses = squaredError(x, chosen) + huberError(x, chosen, 0.5) + logisticError(x, some);
+  return reduceSum(extremes) + reduceSum(sums) + reduceSum(moments) + reduceSum(losses);
+}
+
 // Every kind of block once, one after the other.
 Value<double> buildBlocks(Tape<double>& tape) {
   const Rows table = numbers(tape, 3, 2), w = numbers(tape, 5, 4), b = numbers(tape, 1, 5);
@@ -52,7 +67,7 @@ Value<double> buildBlocks(Tape<double>& tape) {
       affine(numbers(tape, 2, 5), std::span<const Rows>(halves), {}, ParameterGradients::assign);
   const Rows m = clamp(matmul(attention(c, 1, 3), w), -10.0, 10.0);
   return reduceSum(crossEntropy(m, std::span<const int>(targets))) + reduceSum(wide) +
-         reduceSum(buildLayers(tape, x));
+         buildAxes(r) + reduceSum(buildLayers(tape, x));
 }
 
 FileContent saved(const Tape<double>& tape) {

@@ -148,6 +148,16 @@ def _leaves(x: Any, beside: Any) -> View:
         return bt.vector(x) if np.ndim(x) == 1 else bt.matrix(x)
 
 
+def _along(name: str) -> Callable[..., Any]:
+    """Return a method of Views that goes along axes."""
+
+    def reduced(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
+        _demand(isinstance(a, View))
+        return getattr(a, name)(axis, keepdims)
+
+    return reduced
+
+
 def _whole(reduce: Callable[[View], Any]) -> Callable[..., Any]:
     """Return a function of all elements; along an axis only where that is the same."""
 
@@ -164,52 +174,60 @@ def _norm(x: View) -> Any:
 
 
 def _concatenate(arrays: Any, axis: int = 0) -> View:
-    arrays = list(arrays)
-    view = next(x for x in arrays if isinstance(x, View))
-    return bt.concat([_leaves(x, view) for x in arrays], axis)
+    return bt.concat(arrays, axis)
 
 
 def _as_row(x: Any) -> Any:
     return x.reshape(1, x.size) if x.ndim == 1 else x
 
 
-def _stack(arrays: Any, axis: int = 0) -> View:
-    arrays = list(arrays)
-    _demand(axis == 0 and all(map(_is_vector, arrays)))
-    return _concatenate(map(_as_row, arrays))
-
-
 def _hstack(tup: Any) -> View:
-    return _concatenate(tup, axis=-1)
+    arrays = list(tup)
+    return bt.concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 
 def _vstack(tup: Any) -> View:
-    return _concatenate(map(_as_row, tup))
+    return bt.concat(map(_as_row, tup))
 
 
-def _where(condition: Any, x: Any, y: Any) -> View:
-    """Take each element from where it stands; multiplying by 0 would make NaN of infinity."""
-    view = x if isinstance(x, View) else y
-    _demand(isinstance(view, View))
-    chosen = np.broadcast_to(np.asarray(condition, dtype=bool), view.shape)
-    columns = []
-    for side in (x, y):
-        if isinstance(side, Value):
-            side = _leaves(np.ones(view.shape), view) * side
-        elif not isinstance(side, View):
-            side = _leaves(np.broadcast_to(np.asarray(side), view.shape), view)
-        _demand(side.shape == view.shape)
-        columns.append(side.reshape(view.size, 1))
-    places = np.arange(view.size) + np.where(chosen.ravel(), 0, view.size)
-    return bt.gather(bt.concat(columns), places).reshape(view.shape)
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    _demand(not isinstance(condition, (View, Value)))
+    return bt.where(condition, x, y)
+
+
+def _split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[View]:
+    return bt.split(ary, indices_or_sections, axis)
+
+
+def _expand_dims(a: View, axis: int) -> View:
+    shape = list(a.shape)
+    shape.insert(axis if axis >= 0 else axis + a.ndim + 1, 1)
+    return a.reshape(shape)
+
+
+def _squeeze(a: View, axis: Any = None) -> Any:
+    shape = np.squeeze(np.empty(a.shape, "int8"), axis).shape  # NumPy says which axes go
+    return a.reshape(shape) if shape else a.reshape(1)[0]
+
+
+def _swapaxes(a: View, axis1: int, axis2: int) -> View:
+    axes = list(range(a.ndim))
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    return a.transpose(axes)
+
+
+def _broadcast_to(array: View, shape: Any) -> View:
+    return bt.where(np.ones(shape, dtype=bool), array, 0.0)
+
+
+def _take(a: View, indices: Any, axis: Any = None) -> Any:
+    if axis is None:
+        return _flat(a)[indices]
+    return a[(slice(None),) * (axis % a.ndim) + (indices,)]
 
 
 def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
-    low, high = a_min if min is None else min, a_max if max is None else max
-    if isinstance(a, View) and all(x is None or np.isscalar(x) for x in (low, high)):
-        return bt.clamp(a, -np.inf if low is None else low, np.inf if high is None else high)
-    above = a if low is None else bt.max(a, low)
-    return above if high is None else bt.min(above, high)
+    return bt.clip(a, a_min if min is None else min, a_max if max is None else max)
 
 
 def _like(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -223,19 +241,21 @@ def _like(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    np.amax: _whole(lambda x: bt.reduce_max(_flat(x))),
-    np.amin: _whole(lambda x: bt.reduce_min(_flat(x))),
-    np.max: _whole(lambda x: bt.reduce_max(_flat(x))),
-    np.min: _whole(lambda x: bt.reduce_min(_flat(x))),
+    np.amax: _along("max"),
+    np.amin: _along("min"),
+    np.broadcast_to: _broadcast_to,
+    np.max: _along("max"),
+    np.min: _along("min"),
     np.clip: _clip,
     np.concatenate: _concatenate,
     np.dot: _dot,
     np.empty_like: _like(np.empty_like),
+    np.expand_dims: _expand_dims,
     np.full_like: _like(np.full_like),
     np.hstack: _hstack,
     np.inner: _inner,
     np.linalg.norm: _whole(_norm),
-    np.mean: _whole(lambda x: x.mean()),
+    np.mean: _along("mean"),
     np.ndim: lambda a: a.ndim,
     np.ones_like: _like(np.ones_like),
     np.outer: _outer,
@@ -244,9 +264,14 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.reshape: lambda a, shape: a.reshape(shape),
     np.shape: lambda a: a.shape,
     np.size: lambda a: a.size,
-    np.stack: _stack,
-    np.sum: _whole(lambda x: x.sum()),
-    np.var: _whole(lambda x: bt.variance_biased(_flat(x))),
+    np.split: _split,
+    np.squeeze: _squeeze,
+    np.stack: lambda arrays, axis=0: bt.stack(arrays, axis),
+    np.sum: _along("sum"),
+    np.swapaxes: _swapaxes,
+    np.take: _take,
+    np.transpose: lambda a, axes=None: bt.transpose(a, axes),
+    np.var: _along("var"),
     np.vdot: _inner,
     np.vstack: _vstack,
     np.where: _where,

@@ -14,6 +14,11 @@
 #include <burtorch/block/recurrent.hpp>
 #include <burtorch/block/batch_norm.hpp>
 #include <burtorch/block/dropout.hpp>
+#include <burtorch/block/strided.hpp>
+#include <burtorch/block/over.hpp>
+#include <burtorch/block/where.hpp>
+#include <burtorch/block/batched.hpp>
+#include <burtorch/block/losses.hpp>
 
 BURTORCH_BEGIN_NAMESPACE
 
@@ -24,6 +29,7 @@ using All =
     decltype(Elementwise() +
              List<Affine, MatMul, Gather, GatherAffine, Attention, Concat, LayerNorm, Softmax,
                   LogSoftmax, CrossEntropy>() +
+             List<Strided, Take, Where, BatchedMatMul>() + AlongAxes() + Losses() +
              List<Convolution, MaxPool, AvgPool, Lstm, Gru, EveryRow, BatchNorm, Dropout>());
 
 } // namespace block
