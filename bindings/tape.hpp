@@ -16,6 +16,7 @@
 
 #include "busy.hpp"
 #include "dtypes.hpp"
+#include "indices.hpp"
 #include "lock.hpp"
 #include "shared_memory.hpp"
 #include "trace.hpp"
@@ -73,6 +74,7 @@ public:
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
   Trace* trace = nullptr;
+  IndexLog* indexLog = nullptr; // while a function with integers as data is recorded
   std::optional<std::size_t> watchedFrom; // records that detect_anomaly() has not looked at yet
 
   // The results of operations inside of no_grad() become leaves, if that has not happened yet.

@@ -145,13 +145,29 @@ namespace {
 
 // ---- blocks ---------------------------------------------------------------------------------------
 
-// Integers of any shape, as they stand in memory.
+// Integers of any shape, as they stand in memory. Those of a function that is being recorded know where they
+// came from.
 struct Integers {
-  explicit Integers(const py::handle& data) : array(asArray(data, "iu", "integers")) {}
+  explicit Integers(const py::handle& data) : Integers(data, py::hasattr(data, "_places")) {}
+  Integers(const py::handle& data, bool isTraced)
+      : array(asArray(isTraced ? py::object(data.attr("_values"))
+                               : py::reinterpret_borrow<py::object>(data),
+                      "iu", "integers")) {
+    if (isTraced) places = Numbers<std::int64_t>(data.attr("_places"));
+  }
+  // The block made last on the tape keeps them from this parameter on.
+  void note(AnyTape& tape, std::size_t parameter, std::size_t limit) const {
+    if (!places || array.size() == 0 || tape.indexLog == nullptr) return;
+    visitPlain(tape, [&](auto& t) {
+      tape.indexLog->push_back({t.tape.records().size() - 1, parameter, limit,
+                                {places->data(), places->data() + places->size()}});
+    });
+  }
   std::span<const std::int64_t> span() const {
     return {array.data(), static_cast<std::size_t>(array.size())};
   }
   Numbers<std::int64_t> array;
+  std::optional<Numbers<std::int64_t>> places;
 };
 
 // w·x + b for a vector, x·wᵀ + b for the rows of a matrix; x may be a list of views side by side.
@@ -218,6 +234,7 @@ py::object crossEntropy(const py::object& logits, const py::object& targets,
     throw py::value_error("reduction is 'mean', 'sum' or 'none', not '" + reduction + "'");
   const py::object losses =
       append(*x.tape, 1, [&]<class T>() { return bt::crossEntropy(x.as<T>(), y.span()); });
+  y.note(*x.tape, 0, static_cast<std::size_t>(shapeOf(x).back()));
   if (x.dimensions == 1) return losses[py::int_(0)];
   return reduction == "none" ? losses : losses.attr(reduction.c_str())();
 }
@@ -241,8 +258,11 @@ py::object gather(const py::object& table, const py::object& ids) {
   if (shape.size() > 2)
     throw py::value_error("ids have at most two dimensions, not the shape " + textOf(shape));
   const auto perRow = shape.size() == 2 ? static_cast<std::size_t>(shape[1]) : 1;
-  return append(*from.tape, shape.empty() ? 1 : 2,
-                [&]<class T>() { return bt::gather(from.as<T>(), indices.span(), perRow); });
+  py::object rows =
+      append(*from.tape, shape.empty() ? 1 : 2,
+             [&]<class T>() { return bt::gather(from.as<T>(), indices.span(), perRow); });
+  indices.note(*from.tape, 0, static_cast<std::size_t>(shapeOf(from).front()));
+  return rows;
 }
 
 py::object attention(const py::object& keysQueriesValues, std::size_t heads,
