@@ -221,6 +221,7 @@ public:
 private:
   template <Scalar, class...> friend class Recording;
   std::vector<S> numbers_, grads_; // the constants, then the values: see Recording::pulled
+  std::vector<Index> operands_;    // of its own, where indices are data
   std::vector<detail::Step<S, Index>> forward_, backward_;
   std::vector<detail::Step<S, Index>> both_;        // in one go, if they are few
   detail::TapeAccess::Columns<S, Index> columns_{}; // of the arrays above
@@ -320,6 +321,15 @@ public:
     return nodes;
   }
 
+  // A block takes inputs, which are whole numbers, as its parameters from `parameter` on, below a limit.
+  struct IndexUse {
+    std::size_t record, parameter, limit;
+    std::vector<std::size_t> inputs;
+  };
+  // To be called before there is a workspace. Records have the numbers that they had on the tape, so
+  // the recording is one without passes.
+  void useIndices(std::vector<IndexUse> uses) { indices_ = std::move(uses); }
+
   // Memory to run in, of this scalar or of another one.
   template <class S = T> Space<S> workspace() const {
     if (!std::same_as<S, T> && hasBlocks_)
@@ -340,8 +350,11 @@ public:
       w.both_.insert(w.both_.end(), backward.begin(), backward.end());
       w.both_.push_back({&Step::stop, 0, 0, 0});
     }
+    if (!indices_.empty()) w.operands_.assign(tape().operands().begin(), tape().operands().end());
     w.columns_ = {w.numbers_.data() + firstValue(), w.grads_.data(), w.numbers_.data(),
-                  const_cast<Index*>(tape().operands().data())}; // which kernels only read
+                  indices_.empty()
+                      ? const_cast<Index*>(tape().operands().data()) // which kernels only read
+                      : w.operands_.data()};
     return w;
   }
 
@@ -365,6 +378,7 @@ public:
     return added(w.columns_.grads[inputs_[i]]);
   }
   template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const {
+    if (!indices_.empty()) placeIndices(w);
     detail::Step<S, Index>::runFrom(w.forward_, 0, w.columns_, S(0));
   }
   template <class S> const S& output(const Space<S>& w, std::size_t i = 0) const {
@@ -478,6 +492,7 @@ private:
   }
   template <class S> BURTORCH_INLINE void forwardAndBackward(Space<S>& w) const {
     if (!w.both_.empty()) {
+      if (!indices_.empty()) placeIndices(w);
       begin(w, 0, S(1));
       const auto& c = w.columns_;
       const auto* const first = w.both_.data();
@@ -486,6 +501,25 @@ private:
       forward(w);
       backward(w);
     }
+  }
+
+  template <class S> BURTORCH_COLD void placeIndices(Space<S>& w) const {
+    if constexpr (std::same_as<S, T> && std::floating_point<T>)
+      for (const IndexUse& use : indices_) {
+        Index* const to =
+            detail::BlockDescription<T, Index>(w.operands_.data() + tape().records()[use.record].a)
+                .parameters() +
+            use.parameter;
+        for (std::size_t k = 0; k < use.inputs.size(); ++k) {
+          const T index = input(w, use.inputs[k]);
+          if (!(index >= T(0) && index < static_cast<T>(use.limit)))
+            detail::fail(ErrorKind::badArgument, inputName(use.inputs[k]) + " is the index " +
+                                                     std::to_string(static_cast<long long>(index)) +
+                                                     ", which is not between 0 and " +
+                                                     std::to_string(use.limit - 1));
+          to[k] = static_cast<Index>(index);
+        }
+      }
   }
 
   template <class S> static void append(std::vector<S>& to, std::span<const T> from) {
@@ -795,6 +829,7 @@ private:
   std::unique_ptr<TapeType> owned_ = std::make_unique<TapeType>(); // where workspaces find it
   std::vector<Index> inputs_, outputs_;                            // the variables, then the data
   std::size_t variables_;
+  std::vector<IndexUse> indices_;
   std::vector<std::string> labels_;
   std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it
   std::vector<bool> sets_;             // see planSweep
