@@ -38,7 +38,7 @@ def test_sums_means_and_rows(f: Any, dtype: str, threads: int, micro_batch: Any)
     c = bt.compile(f, argnums=0, backend="replay", dtype=dtype)
     values, rows = by_hand()
     options: dict[str, Any] = {"threads": threads, "micro_batch": micro_batch}
-    close = {
+    close: dict[str, Any] = {
         "rel": 1e-4 if dtype == "float32" else 1e-10,
         "abs": 1e-6 if dtype == "float32" else 1e-12,
     }

@@ -264,3 +264,12 @@ def test_every_hundredth_call_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
         assert c.value_and_grad(x)[0] == 2.0
     with pytest.raises(bt.VerifyError):
         c.value_and_grad(x)
+
+
+def test_integers_that_would_be_rounded_are_refused() -> None:
+    c = bt.compile(lambda w, k: w * k[0], argnums=0, dtype="float32", backend="replay")
+    assert c(1.0, np.array([2**24])) == 2.0**24
+    with pytest.raises(ValueError, match="k holds the integer 16777217, which float32 would round"):
+        c(1.0, np.array([2**24 + 1]))
+    with pytest.raises(ValueError, match="would round"):
+        c.batch(1.0, np.array([[1], [2**24 + 1]]))

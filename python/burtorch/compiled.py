@@ -230,6 +230,7 @@ class _Recordings:
         #: the places of variables, whose numbers come first, and then of data
         self.variables = _variable_places(argnums, len(structure) - len(keywords), len(structure))
         self.data = [k for k in range(len(structure)) if k not in self.variables]
+        self.has_integers = any(structure[k][0] == "integers" for k in self.data)
 
     @property
     def takes_vector(self) -> bool:
@@ -373,7 +374,22 @@ class Compiled:
         if not sum(part.size for part in numbers):
             raise TypeError("a function of no arguments, or of no numbers, has no gradient")
         flat = np.concatenate(numbers + data).astype(self.dtype, copy=False)
-        return self._recordings_for(structure, tuple(keywords or ())), flat
+        recordings = self._recordings_for(structure, tuple(keywords or ()))
+        if recordings.has_integers:
+            for k in recordings.data:
+                self._demand_exact(
+                    everything[k], self._name(k, recordings.keywords, len(structure))
+                )
+        return recordings, flat
+
+    def _demand_exact(self, thing: Any, name: str) -> None:
+        """Refuse integers that a number of this dtype would round."""
+        array = np.asarray(thing) if isinstance(thing, (np.ndarray, np.generic, list)) else None
+        most = 2 ** (53 if self.dtype == "float64" else 24)
+        if array is not None and array.dtype.kind in "iu" and array.size:
+            far = max(abs(int(array.max())), abs(int(array.min())))
+            if far > most:
+                raise ValueError(f"{name} holds the integer {far}, which {self.dtype} would round")
 
     def _recordings_for(
         self, structure: tuple[_Structure, ...], keywords: tuple[str, ...] = ()
@@ -661,6 +677,8 @@ class Compiled:
         for k in (*sorted(recordings.variables), *recordings.data):
             if axes[k] is not None:
                 whole_kind = "i8" if recordings.structure[k][0] == "integers" else self.dtype
+                if k in recordings.data:
+                    self._demand_exact(whole[k], self._name(k))
                 given.append((np.ascontiguousarray(whole[k], dtype=whole_kind), True))
             else:
                 numbers: list[Any] = []

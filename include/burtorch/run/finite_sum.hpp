@@ -247,17 +247,22 @@ private:
     }
     std::size_t place = 0;
     for (const auto& each : given) {
-      if (each.rows != 0)
-        for (std::size_t i = 0; i < each.width; ++i) {
-          if constexpr (std::same_as<S, T>) {
-            f_->input(w, place + i) = each.at(row[0], i);
-          } else {
-            T numbers[lanes];
-            for (std::size_t k = 0; k < lanes; ++k) numbers[k] = each.at(row[k], i);
-            f_->input(w, place + i) = S::load(numbers);
-          }
-        }
+      if (each.rows != 0 && each.numbers != nullptr)
+        setFrom(w, each.numbers, row, each.width, place);
+      else if (each.rows != 0) setFrom(w, each.integers, row, each.width, place);
       place += each.width;
+    }
+  }
+  template <class S, class Number>
+  BURTORCH_INLINE void setFrom(Space<S>& w, const Number* numbers, const std::size_t* row,
+                               std::size_t count, std::size_t place) const {
+    const Number* from[width<S>];
+    for (std::size_t k = 0; k < width<S>; ++k) from[k] = numbers + row[k] * count;
+    for (std::size_t i = 0; i < count; ++i) {
+      T lanesOf[width<S>];
+      for (std::size_t k = 0; k < width<S>; ++k) lanesOf[k] = static_cast<T>(from[k][i]);
+      if constexpr (std::same_as<S, T>) f_->input(w, place + i) = lanesOf[0];
+      else f_->input(w, place + i) = S::load(lanesOf);
     }
   }
 
