@@ -32,6 +32,8 @@ PYBIND11_MODULE(BURTORCH_MODULE, module) {
   registerTrace(compile);
   registerCompile(compile);
   registerRecorded(compile);
+  auto plans = module.def_submodule("_plans", "What burtorch.nn.Module runs.");
+  registerPlans(plans);
   sealAll(module);
 #if defined(__VERSION__)
   module.attr("_compiler") = __VERSION__;

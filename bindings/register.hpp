@@ -24,6 +24,7 @@ void registerIo(pybind11::module_& module);
 void registerTrace(pybind11::module_& module);
 void registerCompile(pybind11::module_& module);
 void registerRecorded(pybind11::module_& module);
+void registerPlans(pybind11::module_& module);
 
 // Classes of the module can only be made by calling them, and not be pickled unless they say how.
 void sealAll(const pybind11::module_& module);

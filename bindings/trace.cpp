@@ -15,22 +15,24 @@ namespace burtorch_python {
 
 bool Trace::dependOnInputs(const AnyTape& any, std::size_t first, std::size_t count) const {
   if (count == 0 || first + count <= from) return false;
-  return visitPlain(const_cast<AnyTape&>(any), [&](const auto& t) {
-    const auto& tape = t.tape;
-    const std::size_t node = first + count - 1; // the newest of them
-    std::vector<bool> varies(node + 1 - from);
-    std::fill_n(varies.begin(), std::min(inputs, varies.size()), true);
-    for (const auto& record : tape.records()) {
+  const std::size_t node = first + count - 1; // the newest of them
+  std::vector<bool> varies(node + 1 - from);
+  std::fill_n(varies.begin(), std::min(inputs, varies.size()), true);
+  for (const auto& each : late)
+    for (std::size_t i = each.first; i < each.end() && i <= node; ++i) varies[i - from] = true;
+  visitPlain(const_cast<AnyTape&>(any), [&](const auto& t) {
+    for (const auto& record : t.tape.records()) {
       if (record.firstResult() < from) continue;
       if (record.firstResult() > node) break;
       bool depends = false;
-      tape.forEachOperand(record, [&](std::size_t i) { depends |= i >= from && varies[i - from]; });
+      t.tape.forEachOperand(record,
+                            [&](std::size_t i) { depends |= i >= from && varies[i - from]; });
       const std::size_t last = std::min<std::size_t>(record.result, node);
       for (std::size_t i = record.firstResult(); depends && i <= last; ++i) varies[i - from] = true;
     }
-    const auto some = varies.begin() + static_cast<std::ptrdiff_t>(first > from ? first - from : 0);
-    return std::find(some, varies.end(), true) != varies.end();
   });
+  const auto some = varies.begin() + static_cast<std::ptrdiff_t>(first > from ? first - from : 0);
+  return std::find(some, varies.end(), true) != varies.end();
 }
 
 std::vector<std::size_t> nodesIn(const py::sequence& objects, const AnyTape& tape) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
+#include <burtorch/run/section.hpp>
+
 #include <cstddef>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct Trace {
   std::size_t from, inputs; // where the inputs are; older nodes do not depend on them
   bool isDynamic;           // else a comparison is an error
   std::vector<Branch> branches{};
+  std::vector<burtorch::NodeRange> late{}; // inputs that came later
 
   // Whether one of these nodes depends on the inputs.
   bool dependOnInputs(const AnyTape& tape, std::size_t first, std::size_t count) const;

@@ -215,8 +215,39 @@ def layers(work: str, parameters: Parameters) -> Loop:
     return loop
 
 
+@PEER.offers("Python module", "net", tolerance=1e-4)
+def network_module(work: str, parameters: Parameters) -> Loop:
+    import burtorch as bt
+
+    class Net(bt.nn.Module):
+        def __init__(self) -> None:
+            self.mlp = bt.nn.MLP(parameters["sizes"], activation=parameters["activation"])
+
+        def loss(self, x: Any, y: Any) -> Any:
+            out = self.mlp(x)
+            return bt.cross_entropy(out, y) if y.ndim == 1 else ((out - y) ** 2).mean()
+
+    x, y, weights = network(parameters)
+    with bt.Tape("float32"):
+        net = Net()
+    flat = [array for pair in weights for array in pair]
+    net.load_state_dict(dict(zip(net.state_dict(), flat)))
+    return gradients(net, x, y)
+
+
+def gradients(net: Any, x: Any, y: Any, **options: Any) -> Loop:
+    def loop(count: int) -> Outputs:
+        for _ in range(count):
+            loss = net.loss_and_grad(x, y, **options)
+        return lambda: summary(loss, [net.grads])
+
+    return loop
+
+
 def gpt_of_layers() -> Any:
-    """Return the paper's GPT as a user would write it; its forward pass is not needed for a step."""
+    """Return the paper's GPT as a user would write it."""
+    import numpy as np
+
     import burtorch as bt
 
     random = bt.Random(0)
@@ -228,15 +259,41 @@ def gpt_of_layers() -> Any:
             self.blocks = [bt.nn.TransformerBlock(24, 6, random) for _ in range(6)]
             self.output = bt.nn.Linear(24, 65, random=random)
 
-        def parts(self) -> Iterator[tuple[str, Any]]:
-            yield "tokens", self.tokens
-            yield "positions", self.positions
-            for i, block in enumerate(self.blocks):
-                yield f"blocks.{i}", block
-            yield "output", self.output
+        def loss(self, x: Any, y: Any) -> Any:
+            at = self.positions(np.arange(8)).reshape(1, 8 * 24)
+            h = (self.tokens(x.reshape(-1)).reshape(len(x), 8 * 24) + at).reshape(8 * len(x), 24)
+            for block in self.blocks:
+                h = block(h, 8)
+            return bt.cross_entropy(self.output(h), y.reshape(-1))
 
     with bt.Tape("float32"):
         return Composed()
+
+
+def char_mlp_of_layers(hidden: int) -> Any:
+    """Return the paper's CharMLP as a user would write it."""
+    import burtorch as bt
+
+    class Composed(bt.nn.Module):
+        def __init__(self) -> None:
+            self.table = bt.nn.Embedding(27, 64)
+            self.hidden, self.out = bt.nn.Linear(16 * 64, hidden), bt.nn.Linear(hidden, 27)
+
+        def loss(self, x: Any, y: Any) -> Any:
+            return bt.cross_entropy(self.out(bt.tanh(self.hidden(self.table(x)))), y)
+
+    with bt.Tape("float32"):
+        return Composed()
+
+
+@PEER.offers("Python module", "mlp", "gpt", tolerance=1e-4)
+def composed(work: str, parameters: Parameters) -> Loop:
+    import numpy as np
+
+    weights, x, y = model(work, parameters)
+    net = gpt_of_layers() if work == "gpt" else char_mlp_of_layers(parameters["e"])
+    net.values = np.concatenate([w.ravel() for w in weights.values()])
+    return gradients(net, x, y, threads=parameters.get("threads", 1))
 
 
 def step(make: Callable[[], Any], name: str) -> Callable[[str, Parameters], Loop]:

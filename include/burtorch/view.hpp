@@ -296,7 +296,9 @@ View<T, O...> matrix(Tape<T, O...>& tape, std::size_t rows, std::size_t cols,
 // contributes nothing, not even 0·∞ = NaN, and is not pulled, unless it has gradients to assign.
 template <class B, class T, class Index>
 inline constexpr BlockMethods<T, Index> blockMethods{
-    B::name, B::symbol, [](const BlockFrame<T, Index>& frame) { B::forward(frame); },
+    B::name,
+    B::symbol,
+    [](const BlockFrame<T, Index>& frame) { B::forward(frame); },
     [](const BlockFrame<T, Index>& frame) {
       const std::span<const T> adjoint(frame.grads + frame.first, frame.count);
       bool assigns = false;
@@ -304,7 +306,10 @@ inline constexpr BlockMethods<T, Index> blockMethods{
       if (!assigns && std::ranges::all_of(adjoint, [](const T& g) { return isZero(g); })) return;
       B::pullback(frame);
     },
-    detail::keepsSamplesOf<B, BlockFrame<T, Index>>()};
+    detail::keepsSamplesOf<B, BlockFrame<T, Index>>(),
+    detail::isAssignedOf<B, BlockFrame<T, Index>>(),
+    detail::gradientsOf<B>(),
+    detail::keyOf<B>()};
 
 // rows × cols results of a block of `operands`, which live on one tape; it keeps `kept` numbers, of
 // which the first may be given. Its parameters are those in `parameters`, then those in `more` (a

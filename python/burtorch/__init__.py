@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from . import nn as nn
     from . import optim as optim
     from . import viz as viz
+    from ._fit import fit as fit
 
 try:
     from . import _core
@@ -58,6 +59,7 @@ else:
         "__version__",
         "check_grad",
         "compile",
+        "fit",
         "get_cmake_dir",
         "get_include",
         "grad",
@@ -75,9 +77,11 @@ else:
     ]
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_LAZY})
+        return sorted({*globals(), *_LAZY, "fit"})
 
     def __getattr__(name: str) -> Any:
         if name in _LAZY:
             return importlib.import_module(f".{name}", __name__)
+        if name == "fit":
+            return importlib.import_module("._fit", __name__).fit
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

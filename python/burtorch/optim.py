@@ -121,7 +121,8 @@ def _pieces(target: Any) -> tuple[list[_Piece], list[list[int]]]:
 
     Beside each piece stands which parameters it is made of; all Values together are the first one.
     """
-    if isinstance(getattr(target, "values", None), np.ndarray):
+    is_module = hasattr(target, "named_parameters")  # whose memory may move
+    if not is_module and isinstance(getattr(target, "values", None), np.ndarray):
         return [_Arrays(target.values, target.grads)], [[0]]
     parameters = list(target.parameters() if hasattr(target, "parameters") else target)
     scalars = [p for p in parameters if isinstance(p, Value)]

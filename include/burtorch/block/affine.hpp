@@ -46,8 +46,12 @@ kernel::Matrix<T> columns(const kernel::Matrix<T>& m, std::size_t first, std::si
 struct Affine {
   static constexpr const char* name = "affine";
   static constexpr const char* symbol = "affine";
+  static constexpr std::size_t gradients = 1;
+  template <class Frame> static bool isAssigned(const Frame& f, std::size_t view) {
+    return view <= f.parameter(0);
+  }
   template <class Frame> static bool assigns(const Frame& f) {
-    return storeOf(f, 1) == kernel::Store::assign;
+    return storeOf(f, gradients) == kernel::Store::assign;
   }
 
   template <class Frame> static void forward(const Frame& f) {

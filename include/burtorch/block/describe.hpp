@@ -11,6 +11,11 @@
 //                    the sizes that such a block has, so that no file makes a block that is larger than
 //                    itself; then the block's function, which checks shapes and indices, records it
 //   assigns(frame)   optional: pullback writes gradients even where the results have none
+//   gradients, isAssigned(frame, view)
+//                    optional: the place of a ParameterGradients among the parameters, and the views of
+//                    which it speaks
+//   key              optional: the place of two parameters that are a key to random numbers; a run with
+//                    other words there draws others
 //   keepsSamples(frame, view, n)
 //                    optional: if that view is n samples, one after the other, and the other views are the
 //                    same for all, then so are the results, and each depends on its own sample alone.

@@ -68,8 +68,12 @@ struct GatherAffine {
   static constexpr const char* name = "gatherAffine";
   static constexpr const char* symbol = "gather, affine";
   static constexpr std::size_t first = 3; // parameters before the ids
+  static constexpr std::size_t gradients = 1;
+  template <class Frame> static bool isAssigned(const Frame&, std::size_t view) {
+    return view != 0;
+  }
   template <class Frame> static bool assigns(const Frame& f) {
-    return storeOf(f, 1) == kernel::Store::assign;
+    return storeOf(f, gradients) == kernel::Store::assign;
   }
 
   // Space beside the ids (indices) and kept (numbers) for the given shape.

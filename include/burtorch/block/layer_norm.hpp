@@ -20,8 +20,12 @@ namespace block {
 struct LayerNorm {
   static constexpr const char* name = "layerNorm";
   static constexpr const char* symbol = "layer norm";
+  static constexpr std::size_t gradients = 0;
+  template <class Frame> static bool isAssigned(const Frame&, std::size_t view) {
+    return view != 0;
+  }
   template <class Frame> static bool assigns(const Frame& f) {
-    return storeOf(f, 0) == kernel::Store::assign;
+    return storeOf(f, gradients) == kernel::Store::assign;
   }
 
   template <class Frame> static void forward(const Frame& f) {

@@ -33,8 +33,11 @@ template <class T, class Index> struct BlockMethods {
   const char* symbol; // what a picture shows
   void (*forward)(const BlockFrame<T, Index>&);
   void (*pullback)(const BlockFrame<T, Index>&);
-  // See block/describe.hpp; null: the samples mix.
+  // What a block may say of itself, see block/describe.hpp; each may be null, or `none`.
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
   bool (*keepsSamples)(const BlockFrame<T, Index>&, std::size_t view, std::size_t samples);
+  bool (*isAssigned)(const BlockFrame<T, Index>&, std::size_t view);
+  std::size_t gradients, key; // places among the parameters
 };
 
 namespace detail {
@@ -45,6 +48,20 @@ constexpr auto keepsSamplesOf() -> bool (*)(const Frame&, std::size_t, std::size
     return
         [](const Frame& f, std::size_t view, std::size_t n) { return B::keepsSamples(f, view, n); };
   else return nullptr;
+}
+template <class B, class Frame>
+constexpr auto isAssignedOf() -> bool (*)(const Frame&, std::size_t) {
+  if constexpr (requires { B::gradients; })
+    return [](const Frame& f, std::size_t view) { return B::isAssigned(f, view); };
+  else return nullptr;
+}
+template <class B> constexpr std::size_t gradientsOf() {
+  if constexpr (requires { B::gradients; }) return B::gradients;
+  else return static_cast<std::size_t>(-1);
+}
+template <class B> constexpr std::size_t keyOf() {
+  if constexpr (requires { B::key; }) return B::key;
+  else return static_cast<std::size_t>(-1);
 }
 
 } // namespace detail

@@ -9,13 +9,13 @@ from .layers import (
     Embedding,
     LayerNorm,
     Linear,
-    Module,
     Neuron,
     SelfAttention,
     TransformerBlock,
     activation,
     seed,
 )
+from .module import Module
 from .models import GPT, CharMLP, Parameter
 
 # What bt.load can make.

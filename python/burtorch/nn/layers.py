@@ -9,15 +9,15 @@ the same order as the C++ layers do; without one all layers draw from a generato
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import _core as bt
-from ._state import fitting
+from .module import Module
 
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "identity": lambda x: x,
@@ -50,73 +50,6 @@ def activation(name: str) -> Callable[[Any], Any]:
     if name not in ACTIVATIONS:
         raise ValueError(f"unknown activation {name!r}; there are {', '.join(ACTIVATIONS)}")
     return ACTIVATIONS[name]
-
-
-class Module:
-    """What all layers have: named parameters, which can be stored, loaded and cleared."""
-
-    def __repr__(self) -> str:
-        shapes = [f"{name} {tuple(view.shape)}" for name, view in self.named_parameters()]
-        more = ", …" if len(shapes) > 4 else ""
-        return f"{type(self).__name__}({', '.join(shapes[:4])}{more})"
-
-    def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
-        """Yield the parameters and the layers this one is made of, with their names."""
-        raise NotImplementedError
-
-    @property
-    def config(self) -> dict[str, Any] | None:
-        """The arguments to make such a layer anew, for files; None if it can't be said."""
-        return None
-
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, bt.View]]:
-        """Yield all parameters with their full names, in the order on the tape."""
-        for name, part in self.parts():
-            if isinstance(part, Module):
-                yield from part.named_parameters(f"{prefix}{name}.")
-            else:
-                yield prefix + name, part
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from ..viz import model_mimebundle
-
-        return model_mimebundle(self, include, exclude)
-
-    def parameters(self) -> list[bt.View]:
-        """Return all parameters."""
-        return [view for _, view in self.named_parameters()]
-
-    def _views(self) -> Iterator[bt.View]:
-        """Yield views of all parameters without their names, which take their time."""
-        for _, part in self.parts():
-            if isinstance(part, Module):
-                yield from part._views()
-            else:
-                yield part
-
-    @property
-    def num_parameters(self) -> int:
-        """How many numbers the parameters are."""
-        return sum(view.size for view in self._views())
-
-    def zero_grad(self) -> None:
-        """Set the gradients of all parameters to 0."""
-        for view in self._views():
-            view.zero_grad()
-
-    def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Return copies of all parameters by name."""
-        return {name: view.data.copy() for name, view in self.named_parameters()}
-
-    def load_state_dict(self, state: Mapping[str, ArrayLike], strict: bool = True) -> None:
-        """Set all parameters. If a name or a shape does not fit, nothing is changed.
-
-        Without strict, names that are missing or not known are passed over.
-        """
-        mine = dict(self.named_parameters())
-        shapes = {name: view.shape for name, view in mine.items()}
-        for name, x in fitting(self, shapes, state, strict).items():
-            mine[name].data = x
 
 
 def _parameter(
@@ -167,7 +100,7 @@ class Linear(Module):
         if self.bias is not None:
             yield "bias", self.bias
 
-    def __call__(self, x: bt.View | Sequence[bt.View] | ArrayLike) -> bt.View:
+    def forward(self, x: bt.View | Sequence[bt.View] | ArrayLike) -> bt.View:
         if isinstance(x, (list, tuple)) and x and all(isinstance(each, bt.View) for each in x):
             return bt.affine(self.weight, x, self.bias)
         return bt.affine(self.weight, _as_view(x, self.weight), self.bias)
@@ -199,7 +132,7 @@ class Neuron(Module):
         yield "weight", self.weight
         yield "bias", self.bias
 
-    def __call__(self, x: bt.View | Sequence[bt.Value] | ArrayLike) -> bt.Value:
+    def forward(self, x: bt.View | Sequence[bt.Value] | ArrayLike) -> bt.Value:
         values: Any = x
         if not isinstance(x, (list, tuple)) or not all(isinstance(e, bt.Value) for e in x):
             values = _as_view(values, self.weight)
@@ -237,7 +170,7 @@ class MLP(Module):
         for i, layer in enumerate(self.layers):
             yield f"layers.{i}", layer
 
-    def __call__(self, x: bt.View | ArrayLike) -> bt.View:
+    def forward(self, x: bt.View | ArrayLike) -> bt.View:
         activate = ACTIVATIONS[self.activation]
         y = self.layers[0](x)
         for layer in self.layers[1:]:
@@ -265,7 +198,7 @@ class Embedding(Module):
     def parts(self) -> Iterable[tuple[str, bt.View | Module]]:
         yield "weight", self.weight
 
-    def __call__(self, ids: ArrayLike) -> bt.View:
+    def forward(self, ids: ArrayLike) -> bt.View:
         return bt.gather(self.weight, ids)
 
 
@@ -289,7 +222,7 @@ class LayerNorm(Module):
         yield "weight", self.weight
         yield "bias", self.bias
 
-    def __call__(self, x: bt.View) -> bt.View:
+    def forward(self, x: bt.View) -> bt.View:
         return bt.layer_norm(x, self.weight, self.bias, self.eps)
 
 
@@ -328,7 +261,7 @@ class SelfAttention(Module):
         yield self.keys_queries_values
         yield from self.projection._views()
 
-    def __call__(self, x: bt.View, positions: int | None = None) -> bt.View:
+    def forward(self, x: bt.View, positions: int | None = None) -> bt.View:
         everything = bt.affine(self.keys_queries_values, x)
         return self.projection(bt.attention(everything, self.heads, positions))
 
@@ -358,7 +291,7 @@ class TransformerBlock(Module):
         yield "ln1", self.norm1
         yield "ln2", self.norm2
 
-    def __call__(self, x: bt.View, positions: int | None = None) -> bt.View:
+    def forward(self, x: bt.View, positions: int | None = None) -> bt.View:
         y = x + self.attention(self.norm1(x), positions)
         return y + self.down(bt.relu(self.up(self.norm2(y))))
 
