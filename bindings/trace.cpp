@@ -35,33 +35,37 @@ bool Trace::dependOnInputs(const AnyTape& any, std::size_t first, std::size_t co
   return std::find(some, varies.end(), true) != varies.end();
 }
 
-Values valuesIn(const py::sequence& objects, const AnyTape& tape) {
-  Values values;
+std::vector<std::size_t> nodesIn(const py::sequence& objects, const AnyTape& tape) {
+  std::vector<std::size_t> nodes;
   for (const py::handle object : objects) {
     if (!isValue(object.ptr()))
       throw py::type_error(std::string("expected a Value, not ") + Py_TYPE(object.ptr())->tp_name);
     const auto* const value = reinterpret_cast<PyValue*>(object.ptr());
     if (value->tape != &tape) throw py::value_error("a Value of another tape");
-    values.push_back(value->as<double>());
-    values.back().check();
+    visitPlain(*value->tape, [&]<class T>(TapeOf<T>&) {
+      value->as<T>().check();
+      nodes.push_back(value->as<T>().sysGetRawNodeIndex());
+    });
   }
-  return values;
+  return nodes;
 }
 
-Tracing::Tracing(AnyTape& tape, const py::sequence& inputs, bool isDynamic) : tape_(&tape) {
-  if (tape.dtype != DType::float64)
-    throw py::value_error("compile records on tapes of dtype float64");
-  inputs_ = valuesIn(inputs, tape);
+Tracing::Tracing(AnyTape& tape, const py::sequence& inputs, std::size_t variables, bool isDynamic)
+    : tape_(&tape), variables_(variables) {
+  if (tape.dtype != DType::float64 && tape.dtype != DType::float32)
+    throw py::value_error("compile records on tapes of dtype float64 and float32");
+  inputs_ = nodesIn(inputs, tape);
+  if (variables_ > inputs_.size()) throw py::value_error("more variables than inputs");
   trace_.isDynamic = isDynamic;
   trace_.inputs = inputs_.size();
-  trace_.from = static_cast<TapeOf<double>&>(tape).tape.size() - inputs_.size();
+  trace_.from = visitPlain(tape, [](auto& t) { return t.tape.size(); }) - inputs_.size();
 }
 
 void registerTrace(py::module_& module) {
   py::class_<Tracing>(module, "Tracing",
                       "Notes or refuses comparisons while a function is recorded.")
-      .def(py::init<AnyTape&, const py::sequence&, bool>(), py::arg("tape"), py::arg("inputs"),
-           py::arg("dynamic"))
+      .def(py::init<AnyTape&, const py::sequence&, std::size_t, bool>(), py::arg("tape"),
+           py::arg("inputs"), py::arg("variables"), py::arg("dynamic"))
       .def("__enter__",
            [](Tracing& tracing) -> Tracing& {
              tracing.enter();

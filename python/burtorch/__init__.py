@@ -44,7 +44,7 @@ except ImportError as _error:
 else:
     from . import _numpy as _numpy  # which tells Views what NumPy's functions mean
     from ._core import *  # noqa: F403
-    from .compiled import Compiled, Minimum, compile, load_compiled
+    from .compiled import Compiled, Minimum, VerifyError, compile, load_compiled
     from .derivatives import hessian, hvp, jacobian, jvp
     from .io import Checkpoint, load, load_checkpoint, save
     from .transforms import GradientError, check_grad, grad, value_and_grad
@@ -55,6 +55,7 @@ else:
         "Compiled",
         "GradientError",
         "Minimum",
+        "VerifyError",
         "__version__",
         "check_grad",
         "compile",

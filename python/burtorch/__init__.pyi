@@ -9,6 +9,7 @@ from ._paths import get_cmake_dir as get_cmake_dir
 from ._paths import get_include as get_include
 from .compiled import Compiled as Compiled
 from .compiled import Minimum as Minimum
+from .compiled import VerifyError as VerifyError
 from .compiled import compile as compile
 from .compiled import load_compiled as load_compiled
 from .derivatives import hessian as hessian

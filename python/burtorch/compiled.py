@@ -10,19 +10,22 @@ import functools
 import inspect
 import math
 import operator
+import os
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Any, BinaryIO, Callable, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._core import Tape, Value, View, _compile, current_tape, load_graph
-from .transforms import _since, _transforming
+from ._core import Error, Tape, Value, View, _compile, backward, current_tape, load_graph
+from ._indices import Indices
+from .transforms import _grouped, _places, _since, _transforming
 
-__all__ = ["Compiled", "Minimum", "compile", "load_compiled"]
+__all__ = ["Compiled", "Minimum", "VerifyError", "compile", "load_compiled"]
 
 # With backend="auto" the first call waits for a C compiler where it takes about a second. What it takes
 # grows with the text, and faster with the numbers that come in and go out. Larger functions are compiled
@@ -31,8 +34,13 @@ _SOON_WORK, _SOON_TRAFFIC = 8000, 150
 _MOST_WORK, _MOST_TRAFFIC = 400_000, 2_000
 _MOST_SECONDS, _MOST_SECONDS_IN_BACKGROUND = 20.0, 120.0
 
-# "number", ("array", shape), (type of a tuple or list, parts), (dict, keys, parts)
+# "number", ("array", shape), (type of a tuple or list, parts), (dict, keys, parts); of data also
+# ("integers", shape) and ("static", type, value)
 _Structure = Any
+
+
+class VerifyError(Error, AssertionError):
+    """A function does not do what was recorded of it."""
 
 
 class Minimum(NamedTuple):
@@ -70,9 +78,11 @@ def _numbers_in(argument: Any) -> np.ndarray | None:
         return array.astype(float, copy=False)
     if isinstance(argument, list):
         return None
+    what = type(argument).__name__
+    if array.ndim:
+        what = f"{what} of {array.dtype}"
     raise TypeError(
-        "a compiled function takes numbers, arrays, and tuples, lists or dicts of them, "
-        f"not {type(argument).__name__}"
+        f"a compiled function takes numbers, arrays, and tuples, lists or dicts of them, not {what}"
     )
 
 
@@ -114,6 +124,25 @@ def _flatten(
     return type(thing), tuple(_flatten(x, flat, leaf) for x in thing)
 
 
+def _flatten_data(thing: Any, flat: list[Any]) -> _Structure:
+    """Do the same with data: integers are known as such, and plain ints, strings and None stay."""
+    if thing is None or (isinstance(thing, (int, str)) and not isinstance(thing, np.generic)):
+        return "static", type(thing), thing
+    array = _numbers_in(thing)
+    if array is None:
+        parts = thing.values() if isinstance(thing, dict) else thing
+        structures = tuple(_flatten_data(part, flat) for part in parts)
+        return (
+            (dict, tuple(thing), structures)
+            if isinstance(thing, dict)
+            else (type(thing), structures)
+        )
+    flat.append(array.ravel())
+    if np.asarray(thing).dtype.kind in "iub":
+        return "integers", array.shape
+    return ("array", array.shape) if array.ndim else "number"
+
+
 def _flatten_result(result: Any, flat: list[Any]) -> _Structure:
     """Do the same with what a function returned; equal parts side by side are one array."""
 
@@ -131,13 +160,21 @@ def _flatten_result(result: Any, flat: list[Any]) -> _Structure:
     return joined(_flatten(result, flat, _values_in))
 
 
-def _build(structure: _Structure, leaf: Callable[[tuple[int, ...] | None], Any]) -> Any:
+def _build(
+    structure: _Structure,
+    leaf: Callable[[tuple[int, ...] | None], Any],
+    integers: Callable[[tuple[int, ...]], Any] | None = None,
+) -> Any:
     """Return what looks like the structure; leaf(shape) gives the next array, leaf(None) a number."""
     if structure == "number":
         return leaf(None)
     if structure[0] == "array":
         return leaf(structure[1])
-    parts = [_build(part, leaf) for part in structure[-1]]
+    if structure[0] == "integers":
+        return (integers or leaf)(structure[1])
+    if structure[0] == "static":
+        return structure[2]
+    parts = [_build(part, leaf, integers) for part in structure[-1]]
     if structure[0] is dict:
         return dict(zip(structure[1], parts))
     kind = structure[0]
@@ -153,7 +190,8 @@ def _pieces(things: np.ndarray) -> Callable[[tuple[int, ...] | None], Any]:
         start, place = place, place + math.prod(shape or ())
         if shape is not None:
             return things[start:place].reshape(shape + things.shape[1:])
-        return things[start].item() if things.dtype == float and things.ndim == 1 else things[start]
+        one = things.dtype.kind == "f" and things.ndim == 1
+        return things[start].item() if one else things[start]
 
     return piece
 
@@ -162,10 +200,10 @@ def _names(structure: _Structure, name: str) -> Iterator[str]:
     """Yield a name for each number of an argument: x, x[0, 1], x['w'][2]."""
     if structure == "number":
         yield name
-    elif structure[0] == "array":
+    elif structure[0] in {"array", "integers"}:
         for place in np.ndindex(structure[1]):
-            yield f"{name}[{', '.join(map(str, place))}]"
-    else:
+            yield f"{name}[{', '.join(map(str, place))}]" if place else name
+    elif structure[0] != "static":
         keys = structure[1] if structure[0] is dict else range(len(structure[1]))
         for key, part in zip(keys, structure[-1]):
             yield from _names(part, f"{name}[{key!r}]")
@@ -179,10 +217,20 @@ class _Recorded(NamedTuple):
 class _Recordings:
     """What was recorded for arguments of one structure: one function, or one per way it can branch."""
 
-    def __init__(self, structure: tuple[_Structure, ...], keywords: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        structure: tuple[_Structure, ...],
+        keywords: tuple[str, ...],
+        argnums: int | Sequence[int] | None = None,
+    ) -> None:
         self.structure = structure
         self.keywords = keywords  #: of the last arguments
+        self.argnums = argnums
         self.all: list[_Recorded] = []
+        #: the places of variables, whose numbers come first, and then of data
+        self.variables = _variable_places(argnums, len(structure) - len(keywords), len(structure))
+        self.data = [k for k in range(len(structure)) if k not in self.variables]
+        self.has_integers = any(structure[k][0] == "integers" for k in self.data)
 
     @property
     def takes_vector(self) -> bool:
@@ -191,20 +239,52 @@ class _Recordings:
         return len(self.structure) == 1 and first[0] == "array" and len(first[1]) == 1
 
     def like_arguments(self, flat: np.ndarray) -> Any:
-        """Shape a flat vector like the arguments; a single one stands for itself."""
+        """Shape a flat vector like the variables; a single one stands for itself."""
         piece = _pieces(flat)
-        parts = [_build(part, piece) for part in self.structure]
-        return parts[0] if len(parts) == 1 else tuple(parts)
+        parts = {k: _build(self.structure[k], piece) for k in sorted(self.variables)}
+        return _grouped(self.argnums, [parts[k] for k in self.variables])
 
     def rows_like_arguments(self, rows: np.ndarray, shape: tuple[int, ...] | None) -> Any:
         """Shape the derivatives of an output of this shape, which are rows."""
-        first = self.structure[0]
-        if len(self.structure) == 1 and (first == "number" or first[0] == "array"):
+        first = self.structure[self.variables[0]]
+        is_one = len(self.variables) == 1 and not isinstance(self.argnums, (tuple, list))
+        if is_one and (first == "number" or first[0] == "array"):
             inner = () if first == "number" else first[1]
             array = rows.reshape((shape or ()) + inner)
             return array if array.ndim else array.item()
         parts = [self.like_arguments(row) for row in rows.reshape(-1, rows.shape[-1])]
         return parts[0] if shape is None else parts
+
+    def call(
+        self,
+        f: Callable[..., Any],
+        leaf: Callable[[NDArray[Any]], Any],
+        data: Callable[[NDArray[Any]], Any],
+        integers: Callable[[NDArray[Any]], Any],
+    ) -> Any:
+        """Call f with arguments made of the places that their numbers have in the flat vector."""
+        place = 0
+
+        def places(shape: tuple[int, ...] | None) -> NDArray[Any]:
+            nonlocal place
+            start, place = place, place + math.prod(shape or ())
+            return np.arange(start, place).reshape(shape or ())
+
+        arguments: list[Any] = [None] * len(self.structure)
+        for k in sorted(self.variables):
+            arguments[k] = _build(self.structure[k], lambda shape: leaf(places(shape)))
+        for k in self.data:
+            arguments[k] = _build(
+                self.structure[k],
+                lambda shape: data(places(shape)),
+                lambda shape: integers(places(shape)),
+            )
+        split = len(arguments) - len(self.keywords)
+        return f(*arguments[:split], **dict(zip(self.keywords, arguments[split:])))
+
+
+def _variable_places(argnums: int | Sequence[int] | None, positional: int, count: int) -> list[int]:
+    return list(range(count)) if argnums is None else _places(argnums, positional)
 
 
 def _use_native(function: Any, timeout: float | None) -> None:
@@ -221,7 +301,13 @@ class Compiled:
     """A function recorded once and run on new numbers; see compile."""
 
     def __init__(
-        self, f: Callable[..., Any], backend: str, dynamic: bool = False, share: bool = False
+        self,
+        f: Callable[..., Any],
+        backend: str,
+        dynamic: bool = False,
+        share: bool = False,
+        argnums: int | Sequence[int] | None = None,
+        dtype: Any = "float64",
     ) -> None:
         if backend not in {"auto", "replay", "native"}:
             raise ValueError(f"backend is 'auto', 'replay' or 'native', not {backend!r}")
@@ -229,11 +315,16 @@ class Compiled:
             raise ValueError("native code has one way to go; with dynamic=True use 'replay'")
         if not callable(f):
             raise TypeError(f"compile takes a function, not {type(f).__name__}")
+        if np.dtype(dtype) not in {np.dtype("float64"), np.dtype("float32")}:
+            raise ValueError(f"functions are compiled for float64 and float32, not for {dtype}")
         functools.update_wrapper(self, f, updated=())
         self.__wrapped__ = f
         self.backend = backend
         self.dynamic = dynamic
         self.share = share
+        self.argnums = argnums
+        self.dtype = np.dtype(dtype).name
+        self._calls, self._verifies = 0, os.environ.get("BURTORCH_VERIFY", "0") not in {"", "0"}
         self._signature: inspect.Signature | None = None
         with contextlib.suppress(TypeError, ValueError):  # of which there is none
             self._signature = inspect.signature(f)
@@ -241,7 +332,7 @@ class Compiled:
         self._last: _Recorded | None = None
         self._background: threading.Thread | None = None
         self._attribute: str | None = None
-        #: value_and_grad(*arguments, out=None): the value and the gradient by all arguments, which has
+        #: value_and_grad(*arguments, out=None): the value and the gradient by all variables, which has
         #: their structure. With out, an array of the shape of the single argument, it is written there.
         self.value_and_grad = _compile.Fast(self._value_and_grad)
 
@@ -256,7 +347,7 @@ class Compiled:
         if instance is None or not hasattr(self.__wrapped__, "__get__"):
             return self
         method = self.__wrapped__.__get__(instance, owner)
-        bound = Compiled(method, self.backend, self.dynamic, self.share)
+        bound = Compiled(method, self.backend, self.dynamic, self.share, self.argnums, self.dtype)
         if self._attribute is not None and hasattr(instance, "__dict__"):
             vars(instance)[self._attribute] = bound  # found before this one from now on
         return bound
@@ -270,45 +361,74 @@ class Compiled:
             bound = self._signature.bind(*arguments, **keywords)
             arguments, keywords = bound.args, bound.kwargs
         x = arguments[0] if len(arguments) == 1 and not keywords else None
-        if type(x) is np.ndarray and x.dtype == float and x.size:
+        if type(x) is np.ndarray and x.dtype == self.dtype and x.size:
             return self._recordings_for((("array", x.shape),)), np.ascontiguousarray(x).ravel()
-        numbers: list[Any] = []
         everything = (*arguments, *(keywords or {}).values())
-        structure = tuple(_flatten(argument, numbers) for argument in everything)
-        flat = np.concatenate(numbers) if numbers else np.empty(0)
-        if not flat.size:
+        variables = _variable_places(self.argnums, len(arguments), len(everything))
+        numbers: list[Any] = []
+        data: list[Any] = []
+        structure = tuple(
+            _flatten(each, numbers) if k in variables else _flatten_data(each, data)
+            for k, each in enumerate(everything)
+        )
+        if not sum(part.size for part in numbers):
             raise TypeError("a function of no arguments, or of no numbers, has no gradient")
-        return self._recordings_for(structure, tuple(keywords or ())), flat
+        flat = np.concatenate(numbers + data).astype(self.dtype, copy=False)
+        recordings = self._recordings_for(structure, tuple(keywords or ()))
+        if recordings.has_integers:
+            for k in recordings.data:
+                self._demand_exact(
+                    everything[k], self._name(k, recordings.keywords, len(structure))
+                )
+        return recordings, flat
+
+    def _demand_exact(self, thing: Any, name: str) -> None:
+        """Refuse integers that a number of this dtype would round."""
+        array = np.asarray(thing) if isinstance(thing, (np.ndarray, np.generic, list)) else None
+        most = 2 ** (53 if self.dtype == "float64" else 24)
+        if array is not None and array.dtype.kind in "iu" and array.size:
+            far = max(abs(int(array.max())), abs(int(array.min())))
+            if far > most:
+                raise ValueError(f"{name} holds the integer {far}, which {self.dtype} would round")
 
     def _recordings_for(
         self, structure: tuple[_Structure, ...], keywords: tuple[str, ...] = ()
     ) -> _Recordings:
         recordings = self._recordings.get((structure, keywords))
         if recordings is None:
-            recordings = _Recordings(structure, keywords)
+            recordings = _Recordings(structure, keywords, self.argnums)
             self._recordings[structure, keywords] = recordings
         return recordings
 
+    def _tape(self) -> Tape:
+        tape = current_tape()
+        return tape if tape.dtype == self.dtype else Tape(self.dtype)
+
     def _record(self, recordings: _Recordings, flat: np.ndarray) -> _Recorded:
         """Call the function with Values and keep what it did."""
-        tape = current_tape()
-        if tape.dtype != "float64":
-            tape = Tape()
+        return self._keep(recordings, self._trace(recordings, flat))
+
+    def _trace(self, recordings: _Recordings, flat: np.ndarray) -> _Recorded:
+        tape = self._tape()
         outer, start = _since(), len(tape)
         with tape.scope(), _transforming(tape):
             leaves = np.empty(len(flat), dtype=object)
             leaves[:] = [Value(x) for x in flat.tolist()]
             for leaf, name in zip(leaves, self._input_names(recordings)):
                 leaf.name = name
-            with _compile.Tracing(tape, leaves.tolist(), self.dynamic) as tracing:
-                piece = _pieces(leaves)
-                arguments = [_build(part, piece) for part in recordings.structure]
-                split = len(arguments) - len(recordings.keywords)
-                keywords = dict(zip(recordings.keywords, arguments[split:]))
-                result = self.__wrapped__(*arguments[:split], **keywords)
-            values: list[Any] = []
-            output = _flatten_result(result, values)
-            roots = np.concatenate(values).tolist() if values else []
+
+            def values(places: NDArray[Any]) -> Any:
+                return leaves[places]
+
+            def integers(places: NDArray[Any]) -> Any:
+                return Indices(flat[places].astype(np.int64), places, values)
+
+            variables = sum(_size(recordings.structure[k]) for k in recordings.variables)
+            with _compile.Tracing(tape, leaves.tolist(), variables, self.dynamic) as tracing:
+                result = recordings.call(self.__wrapped__, values, values, integers)
+            found: list[Any] = []
+            output = _flatten_result(result, found)
+            roots = np.concatenate(found).tolist() if found else []
             if not roots:
                 raise TypeError("the function returned nothing to compute")
             if outer is not None and _compile.reaches(roots, outer, start):
@@ -316,8 +436,8 @@ class Compiled:
                     "this compiled function is called inside of another transform and uses Values of "
                     "that one's function, which it would freeze; compile the outer function instead"
                 )
-            function = _compile.Function(tracing, roots, self.share)
-        return self._keep(recordings, _Recorded(function, output))
+            kind = _compile.Function if self.dtype == "float64" else _compile.Function32
+            return _Recorded(kind(tracing, roots, self.share), output)
 
     def _keep(self, recordings: _Recordings, recorded: _Recorded) -> _Recorded:
         self._make_native(recorded.function)
@@ -326,15 +446,22 @@ class Compiled:
         return recorded
 
     def _input_names(self, recordings: _Recordings) -> Iterator[str]:
+        for k in (*sorted(recordings.variables), *recordings.data):
+            yield from _names(
+                recordings.structure[k],
+                self._name(k, recordings.keywords, len(recordings.structure)),
+            )
+
+    def _name(self, k: int, keywords: tuple[str, ...] = (), count: int = 0) -> str:
+        """Return the name of the k-th argument of so many, of which the last are keywords."""
+        if k >= count - len(keywords) and keywords:
+            return keywords[k - count + len(keywords)]
         names = list(self._signature.parameters) if self._signature is not None else []
-        split = len(recordings.structure) - len(recordings.keywords)
-        names = [names[k] if k < len(names) else f"x{k}" for k in range(split)]
-        for name, part in zip((*names, *recordings.keywords), recordings.structure):
-            yield from _names(part, name)
+        return names[k] if k < len(names) else f"x{k}"
 
     def _attach(self, recordings: _Recordings, recorded: _Recorded) -> None:
         """Let value_and_grad take the short way where the argument is one vector."""
-        if recordings.takes_vector:
+        if recordings.takes_vector and self.dtype == "float64" and not self._verifies:
             self.value_and_grad.attach(recorded.function if recorded.output == "number" else None)
 
     def _make_native(self, function: Any) -> None:
@@ -417,6 +544,7 @@ class Compiled:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Return the value: a float, or arrays where the function returns several Values."""
         recordings, flat = self._prepare(arguments, keywords)
+        self._verify_sometimes(recordings, flat)
         values, recorded = self._run(recordings, flat, "values")
         if recorded.output == "number":
             return float(values[0])
@@ -426,6 +554,7 @@ class Compiled:
         self, *arguments: Any, out: Any = None, **keywords: Any
     ) -> tuple[float, Any]:
         recordings, flat = self._prepare(arguments, keywords)
+        self._verify_sometimes(recordings, flat)
         (value, gradient), recorded = self._run(recordings, flat, "value_and_grad", single=True)
         self._attach(recordings, recorded)
         like = recordings.like_arguments(gradient)
@@ -454,33 +583,239 @@ class Compiled:
 
         x is a contiguous float64 vector, out one that is longer by one: out[0] is the value.
         """
+        if self.dtype != "float64":
+            raise ValueError(f"bind is of functions of float64; this one is of {self.dtype}")
         _, recorded = self._run(*self._prepare((x,)), "value_and_grad", single=True)
         bound: Callable[[], None] = _compile.bind(recorded.function, x, out)
         return bound
 
     def batch(
-        self, x: Any, threads: int = 1, out: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the values and the gradients at many points, the rows of x.
+        self,
+        *arguments: Any,
+        in_axes: Sequence[int | None] | int | None = None,
+        reduce: str | None = "auto",
+        index: Any = None,
+        clip: float | None = None,
+        micro_batch: int | str = "auto",
+        threads: int = 1,
+        out: tuple[np.ndarray, np.ndarray] | None = None,
+        callback: Callable[[int, np.ndarray, np.ndarray], object] | None = None,
+    ) -> Any:
+        """Run the function, which is written for one sample, on many.
 
-        A row holds all numbers of the arguments. The gradients are rows, too. With out, two contiguous
-        float64 arrays, both are written there: new memory costs more than small functions do.
+        in_axes says for each argument whether it has a row per sample (0) or is shared by all (None); by
+        default the first one is shared. reduce "mean" or "sum" gives the value and the gradient of that
+        over all samples; None gives arrays: the values, and the gradients as rows of all derivatives.
+
+        >>> c = compile(lambda w, x, y: (w * x - y) ** 2, argnums=0, backend="replay")
+        >>> c.batch(2.0, [1.0, 2.0], [1.0, 1.0], in_axes=(None, 0, 0), reduce="sum")
+        (10.0, 14.0)
+        >>> c.batch(2.0, [1.0, 2.0], [1.0, 1.0], reduce=None)
+        (array([1., 9.]), array([[ 2.],
+               [12.]]))
+
+        index picks samples by their numbers, without a copy of the data. clip bounds the norm of each
+        sample's gradient before it is added. Samples go through in lanes, `micro_batch` of them between two
+        looks at interrupts; memory does not grow with their number. The result depends on the number of
+        threads, not on their timing. With callback and reduce=None nothing is kept: it is called with
+        (first, values, gradients) for each micro-batch.
+
+        With one array alone, its rows hold all numbers of the arguments; values and gradients are arrays.
+        With out, two contiguous float64 arrays, both are written there: new memory costs more than small
+        functions do.
+
+        >>> compile(lambda x: x[0] * x[1], backend="replay").batch([[3.0, 4.0], [5.0, 6.0]])
+        (array([12., 30.]), array([[4., 3.],
+               [6., 5.]]))
         """
-        rows = np.ascontiguousarray(x, dtype=float)
+        if operator.index(threads) < 1:
+            raise ValueError(f"threads is at least 1, not {threads}")
+        plain = in_axes is None and reduce == "auto" and len(arguments) == 1
+        if plain and index is None and clip is None and callback is None:
+            return self._rows(arguments[0], threads, out)
+        return self._samples(
+            arguments, in_axes, reduce, index, clip, micro_batch, threads, out, callback
+        )
+
+    def _samples(
+        self,
+        arguments: tuple[Any, ...],
+        in_axes: Sequence[int | None] | int | None,
+        reduce: str | None,
+        index: Any,
+        clip: float | None,
+        micro_batch: int | str,
+        threads: int,
+        out: tuple[np.ndarray, np.ndarray] | None,
+        callback: Callable[[int, np.ndarray, np.ndarray], object] | None,
+    ) -> tuple[Any, Any] | None:
+        axes = self._axes(in_axes, len(arguments))
+        n, whole = self._per_sample(arguments, axes)
+        first = [each if axis is None else each[0] for each, axis in zip(whole, axes)]
+        recordings, flat = self._prepare(tuple(first))
+        apart = [self._name(k) for k in recordings.variables if axes[k] is not None]
+        if reduce == "auto":
+            reduce = None if apart else "mean"
+        if reduce not in {"mean", "sum", None}:
+            raise ValueError(f"reduce is 'mean', 'sum' or None, not {reduce!r}")
+        if reduce is not None and apart:
+            raise ValueError(
+                f"a {reduce} has a gradient by what all samples share, but in_axes gives {apart[0]} a row "
+                "per sample: use reduce=None, or argnums to make it data"
+            )
+        if callback is not None and reduce is not None:
+            raise ValueError("callback takes the gradients of samples: use reduce=None")
+        if clip is not None and not clip > 0:
+            raise ValueError(f"clip is a positive number, not {clip}")
+        if micro_batch != "auto" and operator.index(micro_batch) < 1:  # type: ignore[arg-type]
+            raise ValueError(f"micro_batch is 'auto' or at least 1, not {micro_batch}")
+        chosen = None if index is None else _index(index, n)
+        count = n if chosen is None else len(chosen)
+        _, recorded = self._run(recordings, flat, "values", single=True)
+        function, d = recorded.function, recorded.function.variables
+        given = []
+        for k in (*sorted(recordings.variables), *recordings.data):
+            if axes[k] is not None:
+                whole_kind = "i8" if recordings.structure[k][0] == "integers" else self.dtype
+                if k in recordings.data:
+                    self._demand_exact(whole[k], self._name(k))
+                given.append((np.ascontiguousarray(whole[k], dtype=whole_kind), True))
+            else:
+                numbers: list[Any] = []
+                (_flatten if k in recordings.variables else _flatten_data)(whole[k], numbers)
+                if numbers:
+                    given.append((np.concatenate(numbers).astype(self.dtype), False))
+        size = 0 if micro_batch == "auto" else operator.index(micro_batch)  # type: ignore[arg-type]
+        options = (0.0 if clip is None else float(clip), size, threads)
+
+        def run(values: np.ndarray, gradients: np.ndarray, which: Any) -> float:
+            if function.has_branches:
+                return self._one_by_one(first, whole, axes, reduce, values, gradients, which, clip)
+            total: float = function.samples(
+                given, n, reduce or "", values, gradients, which, *options
+            )
+            return total
+
+        if reduce is not None:
+            if reduce == "mean" and count == 0:
+                raise ValueError("there is no mean of no samples")
+            gradient = np.zeros(d, self.dtype)
+            value = run(np.empty(0, self.dtype), gradient, chosen)
+            return value, recordings.like_arguments(gradient)
+        if callback is not None:
+            every = np.arange(n) if chosen is None else chosen
+            step = size or 256
+            for start in range(0, count, step):
+                part = every[start : start + step]
+                rows = np.empty((len(part), d), self.dtype)
+                values = np.empty(len(part), self.dtype)
+                run(values, rows, part)
+                callback(start, values, rows)
+            return None
+        values, rows = (
+            (np.empty(count, self.dtype), np.empty((count, d), self.dtype)) if out is None else out
+        )
+        self._demand_out(values, rows, count, d)
+        run(values, rows, chosen)
+        return values, rows
+
+    def _one_by_one(
+        self,
+        first: list[Any],
+        whole: list[Any],
+        axes: list[int | None],
+        reduce: str | None,
+        values: np.ndarray,
+        gradients: np.ndarray,
+        which: Any,
+        clip: float | None,
+    ) -> float:
+        """Run samples of a function that branches, each with the recording of its way."""
+        n = next(len(each) for each, axis in zip(whole, axes) if axis is not None)
+        samples, total = range(n) if which is None else which, 0.0
+        for place, k in enumerate(samples):
+            one = [a if axis is None else a[k] for a, axis in zip(whole, axes)]
+            (value, gradient), _ = self._run(
+                *self._prepare(tuple(one)), "value_and_grad", single=True
+            )
+            norm = float(np.linalg.norm(gradient))
+            if clip is not None and norm > clip:
+                gradient = gradient * (clip / norm)
+            total += value
+            if reduce is None:
+                values[place], gradients[place] = value, gradient
+            else:
+                gradients += gradient
+        if reduce == "mean":
+            gradients /= len(samples)
+            total /= len(samples)
+        return total
+
+    def _axes(self, in_axes: Any, count: int) -> list[int | None]:
+        if in_axes is None:
+            in_axes = 0 if count == 1 else (None,) + (0,) * (count - 1)
+        axes = [in_axes] * count if isinstance(in_axes, int) else list(in_axes)
+        if len(axes) != count:
+            raise ValueError(f"in_axes has {len(axes)} entries for {count} arguments")
+        for k, axis in enumerate(axes):
+            if axis is not None and (isinstance(axis, bool) or axis != 0):
+                raise ValueError(
+                    f"in_axes is 0 (a row per sample) or None (shared) for each argument, not {axis!r} as "
+                    f"for {self._name(k)}"
+                )
+        if all(axis is None for axis in axes):
+            raise ValueError("in_axes shares all arguments: there are no samples")
+        return axes
+
+    def _per_sample(
+        self, arguments: tuple[Any, ...], axes: list[int | None]
+    ) -> tuple[int, list[Any]]:
+        """Return how many samples there are, and the arguments, with arrays where they have rows."""
+        whole, known = list(arguments), ""
+        n = 0
+        for k, axis in enumerate(axes):
+            if axis is None:
+                continue
+            array = np.asarray(arguments[k])
+            if array.dtype.kind not in "fiub" or array.ndim == 0:
+                raise ValueError(
+                    f"{self._name(k)} has a row per sample, so it is an array of numbers, not "
+                    f"{type(arguments[k]).__name__} of {array.dtype} and shape {array.shape}"
+                )
+            text = f"{self._name(k)} of shape {array.shape}"
+            if known and len(array) != n:
+                raise ValueError(f"samples do not fit: {known}, but {text}")
+            whole[k], n, known = array, len(array), known or text
+        if n == 0:
+            raise ValueError(f"there are no samples: {known}")
+        return n, whole
+
+    def _demand_out(self, values: np.ndarray, rows: np.ndarray, n: int, d: int) -> None:
+        for array, shape in ((values, (n,)), (rows, (n, d))):
+            if array.shape != shape or array.dtype != self.dtype or not array.flags.carray:
+                raise ValueError(
+                    f"out holds contiguous {self.dtype} arrays of shapes {(n,)} and {(n, d)}"
+                )
+
+    def _rows(
+        self, x: Any, threads: int, out: tuple[np.ndarray, np.ndarray] | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the values and the gradients at the rows of x, which hold all numbers."""
+        rows = np.ascontiguousarray(x, dtype=self.dtype)
         if rows.ndim != 2:
             raise ValueError(f"batch takes an array of shape (n, d), not {rows.shape}")
         n, d = rows.shape
-        if operator.index(threads) < 1:
-            raise ValueError(f"threads is at least 1, not {threads}")
-        values, gradients = (np.empty(n), np.empty((n, d))) if out is None else out
-        for array, shape in ((values, (n,)), (gradients, (n, d))):
-            if array.shape != shape or array.dtype != float or not array.flags.carray:
-                raise ValueError(
-                    f"out holds contiguous float64 arrays of shapes {(n,)} and {(n, d)}"
-                )
-        if n == 0:
-            return values, gradients
+        if n == 0 and out is None:
+            return np.empty(0, self.dtype), np.empty((0, d), self.dtype)
         recordings = self._recordings_of_rows(d)
+        inner = d
+        if n:
+            _, recorded = self._run(recordings, rows[0], "values", single=True)
+            inner = recorded.function.variables
+        if out is None:
+            out = np.empty(n, self.dtype), np.empty((n, inner), self.dtype)
+        values, gradients = out
+        self._demand_out(values, gradients, n, inner)
         start = 0
         while start < n:
             _, recorded = self._run(recordings, rows[start], "values", single=True)
@@ -513,11 +848,18 @@ class Compiled:
 
     def _point_and_direction(self, x: Any, v: Any) -> tuple[_Recordings, np.ndarray, np.ndarray]:
         recordings, flat = self._prepare(self._arguments(x))
-        numbers: list[Any] = []
-        structure = tuple(_flatten(argument, numbers) for argument in self._arguments(v))
-        if structure != recordings.structure:
-            raise ValueError(f"x is {recordings.structure}, but v is {structure}")
-        return recordings, flat, np.concatenate(numbers)
+        directions = self._arguments(v) if self.argnums is None else (v,)
+        if isinstance(self.argnums, (tuple, list)):
+            directions = tuple(v)
+        numbers: dict[int, list[Any]] = {k: [] for k in recordings.variables}
+        structure = tuple(_flatten(each, numbers[k]) for k, each in zip(numbers, directions))
+        wanted = tuple(recordings.structure[k] for k in recordings.variables)
+        if structure != wanted or len(directions) != len(wanted):
+            raise ValueError(f"x is {wanted}, but v is {structure}")
+        direction = np.zeros(len(flat), self.dtype)
+        parts = np.concatenate([part for k in sorted(numbers) for part in numbers[k]])
+        direction[: len(parts)] = parts
+        return recordings, flat, direction
 
     def minimize(
         self,
@@ -548,6 +890,79 @@ class Compiled:
             "scipy.optimize.minimize(c.value_and_grad, x, jac=True), which records as it goes"
         )
 
+    # ---- eager against recorded ---------------------------------------------------------------------
+
+    def verify(self, *arguments: Any, **keywords: Any) -> None:
+        """Run the function itself at these arguments and compare it with its recording.
+
+        Whatever a function takes from outside was recorded as it was then. Where value or gradient are not
+        the same any more, this raises VerifyError, which names the first operation that differs. With
+        BURTORCH_VERIFY=1 in the environment every hundredth call does this.
+
+        >>> scale = [2.0]
+        >>> c = compile(lambda x: x * scale[0], backend="replay")
+        >>> c(3.0), c.verify(3.0)
+        (6.0, None)
+        >>> scale[0] = 5.0
+        >>> c.verify(3.0)
+        Traceback (most recent call last):
+            ...
+        burtorch.compiled.VerifyError: the value is 6 in the recording and 15 now; the first difference: \
+operation 0 (mulByConstant) gives 6.000000 in the recording and 15.000000 now
+        """
+        recordings, flat = self._prepare(arguments, keywords)
+        self._verify(recordings, flat)
+
+    def _verify_sometimes(self, recordings: _Recordings, flat: np.ndarray) -> None:
+        if self._verifies:
+            self._calls += 1
+            if self._calls % 100 == 0:
+                self._verify(recordings, flat)
+
+    def _verify(self, recordings: _Recordings, flat: np.ndarray) -> None:
+        values, recorded = self._run(recordings, flat, "values")
+        eager, gradient = self._eagerly(recordings, flat)
+        tolerance = 1e-9 if self.dtype == "float64" else 1e-4
+        complaint = ""
+        if len(eager) != len(values):
+            complaint = f"the recording has {len(values)} results, and now there are {len(eager)}"
+        else:
+            names = (
+                ["the value"] if len(values) == 1 else [f"result {k}" for k in range(len(values))]
+            )
+            complaint = _difference(names, values, eager, tolerance)
+        if not complaint and recorded.output == "number":
+            (_, known), _ = self._run(recordings, flat, "value_and_grad", single=True)
+            names = [f"the derivative by {name}" for name in self._input_names(recordings)]
+            complaint = _difference(names, known, gradient, tolerance)
+        if complaint:
+            again = self._trace(recordings, flat)
+            where = recorded.function.difference(again.function, flat, tolerance)
+            raise VerifyError(complaint + (f"; the first difference: {where}" if where else ""))
+
+    def _eagerly(self, recordings: _Recordings, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return what the function gives without a recording, and the gradient if that is one number."""
+        tape = self._tape()
+        with tape.scope(), _transforming(tape):
+            count = sum(_size(recordings.structure[k]) for k in recordings.variables)
+            leaves = np.empty(count, dtype=object)
+            leaves[:] = [Value(x) for x in flat[:count].tolist()]
+            result = recordings.call(
+                self.__wrapped__,
+                lambda places: leaves[places],
+                lambda places: flat[places] if places.ndim else float(flat[places]),
+                lambda places: flat[places].astype(np.int64),
+            )
+            found: list[Any] = []
+            _flatten_result(result, found)
+            roots = np.concatenate(found).tolist() if found else []
+            values = np.array([root.data for root in roots], self.dtype)
+            if len(roots) == 1:
+                for leaf in leaves:
+                    leaf.grad = 0.0
+                backward(roots[0])
+            return values, np.array([leaf.grad for leaf in leaves], self.dtype)
+
     # ---- looking and keeping ------------------------------------------------------------------------
 
     def _function(self, arguments: tuple[Any, ...]) -> Any:
@@ -572,6 +987,8 @@ class Compiled:
 
     def save(self, path: str | PathLike[str] | BinaryIO, *arguments: Any) -> None:
         """Write what was recorded last, or for these arguments, as a graph; see load_compiled."""
+        if self.dtype != "float64":
+            raise ValueError(f"functions of float64 can be stored; this one is of {self.dtype}")
         tape, marks = self._function(arguments).graph()
         tape.save_graph(path, marks=marks)
 
@@ -587,6 +1004,33 @@ _TAKEN = re.compile(
     "fpclassify|signbit|is(finite|inf|nan|normal|greater|greaterequal|less|lessequal|lessgreater|"
     "unordered)"
 )
+
+
+def _size(structure: _Structure) -> int:
+    return sum(1 for _ in _names(structure, ""))
+
+
+def _index(index: Any, n: int) -> NDArray[np.int64]:
+    """Return the numbers of samples as an array, which the engine reads."""
+    array = np.asarray(index)
+    if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
+        raise ValueError(
+            f"index is a vector of integers, not of {array.dtype} and shape {array.shape}"
+        )
+    wrong = np.flatnonzero((array < 0) | (array >= n))
+    if wrong.size:
+        place = int(wrong[0])
+        raise ValueError(f"index[{place}] is {array[place]}, but there are {n} samples")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def _difference(names: list[str], known: Any, now: Any, tolerance: float) -> str:
+    """Say where two vectors differ first; nothing if they do not."""
+    for name, a, b in zip(names, known.tolist(), now.tolist()):
+        same = a == b or abs(a - b) <= tolerance * (1 + abs(b)) or (a != a and b != b)
+        if not same:
+            return f"{name} is {a:.10g} in the recording and {b:.10g} now"
+    return ""
 
 
 def _described(output: _Structure) -> str:
@@ -611,7 +1055,13 @@ def _warn_once(reason: str) -> None:
 
 
 def compile(
-    f: Callable[..., Any], backend: str = "auto", dynamic: bool = False, *, share: bool = False
+    f: Callable[..., Any],
+    backend: str = "auto",
+    dynamic: bool = False,
+    *,
+    share: bool = False,
+    argnums: int | Sequence[int] | None = None,
+    dtype: Any = "float64",
 ) -> Compiled:
     """Record a function once and run it on new numbers at the engine's speed.
 
@@ -629,6 +1079,17 @@ def compile(
     records waits for the compiler; if it fails, a warning says so once. Larger functions are replayed
     while they are compiled in the background; wait() waits for that.
 
+    argnums names the arguments that are variables, by their places: gradients are by them. The others are
+    data: other numbers at every call, of the same shapes, without a gradient. Arrays of integers may be
+    indices of gather and cross_entropy; a plain int, a string or None is a constant, for each of which the
+    function is recorded anew. Without argnums all arguments are variables.
+
+    >>> c = compile(lambda w, x, n: w**n * x, argnums=0, backend="replay")
+    >>> c.value_and_grad(2.0, 5.0, 3), c.value_and_grad(2.0, 7.0, 3)
+    ((40.0, 60.0), (56.0, 84.0))
+
+    dtype "float32" computes with single precision.
+
     With share=True a replay computes equal expressions once. Values stay as they are; gradients are sums in
     another order, so their last digits may differ.
 
@@ -638,7 +1099,7 @@ def compile(
     >>> c.value_and_grad([3.0, 4.0])
     (12.0, array([4., 3.]))
     """
-    return Compiled(f, backend, dynamic, share)
+    return Compiled(f, backend, dynamic, share, argnums, dtype)
 
 
 def load_compiled(path: str | PathLike[str] | BinaryIO | bytes, backend: str = "auto") -> Compiled:

@@ -9,6 +9,7 @@ recorded by `_compile.gradients` is the calculus of the operations themselves.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -170,19 +171,79 @@ def _call(
     f: Callable[..., Any],
     arguments: Sequence[Any],
     leaves_of: Callable[[Any], tuple[Any, list[Value]]] = _leaves,
-) -> tuple[Any, list[list[Value]]]:
-    """Return what f gives for Values instead of numbers, a Value or a number, and those Values."""
+    places: Sequence[int] | None = None,
+    keywords: dict[str, Any] | None = None,
+    has_aux: bool = False,
+) -> tuple[Any, list[list[Value]], Any]:
+    """Return what f gives for Values instead of numbers, those Values, and what it gives beside.
+
+    With places, the arguments at other ones are passed as they are.
+    """
     if not arguments:
         raise TypeError("a function of no arguments has no gradient")
-    traced = [leaves_of(argument) for argument in arguments]
-    result = f(*(values for values, _ in traced))
+    given = list(arguments)
+    traced = []
+    for place in range(len(given)) if places is None else places:
+        given[place], leaves = leaves_of(given[place])
+        traced.append(leaves)
+    result, aux = f(*given, **(keywords or {})), None
+    if has_aux:
+        if not isinstance(result, tuple) or len(result) != 2:
+            what = f"{len(result)} of them" if isinstance(result, tuple) else _kind(result)
+            raise TypeError(f"with has_aux the function returns (value, aux), not {what}")
+        result, aux = result
     if isinstance(result, np.ndarray) and result.ndim == 0:
         result = result.item()
     if not isinstance(result, (Value, int, float, np.generic)):
-        raise TypeError(
-            f"the function must return one Value or number, not {type(result).__name__}"
-        )
-    return result, [leaves for _, leaves in traced]
+        shape = f" of shape {result.shape}" if isinstance(result, (View, np.ndarray)) else ""
+        raise TypeError(f"the function must return one Value or number, not {_kind(result)}{shape}")
+    return result, traced, aux
+
+
+def _kind(thing: Any) -> str:
+    return type(thing).__name__
+
+
+def _places(argnums: int | Sequence[int] | None, count: int) -> list[int]:
+    """Return the places of the arguments that argnums names: all for None, from the end if negative."""
+    if argnums is None:
+        return list(range(count))
+    numbers = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
+    places = []
+    for number in map(operator.index, numbers):
+        if not -count <= number < count:
+            raise ValueError(f"argnums names argument {number}, but there are {count} arguments")
+        places.append(number % count)
+    if not places or len(set(places)) != len(places):
+        raise ValueError(f"argnums names each argument once, and at least one: {argnums!r}")
+    return places
+
+
+def _grouped(argnums: int | Sequence[int] | None, parts: list[Any]) -> Any:
+    """Return one gradient for one argument and a tuple for a tuple, as argnums asks for them."""
+    one = len(parts) == 1 if argnums is None else not isinstance(argnums, (tuple, list))
+    return parts[0] if one else tuple(parts)
+
+
+def _plain(aux: Any) -> Any:
+    """Return what a function gives beside its value, with numbers instead of Values.
+
+    The Values are forgotten together with what the function recorded.
+    """
+    if isinstance(aux, Value):
+        return aux.data
+    if isinstance(aux, View):
+        return aux.data.copy()
+    if isinstance(aux, dict):
+        return {key: _plain(each) for key, each in aux.items()}
+    if isinstance(aux, np.ndarray) and aux.dtype == object:
+        flat = [_plain(each) for each in aux.ravel()]
+        numbers = all(isinstance(each, (int, float)) for each in flat)
+        return (np.array(flat, dtype=float) if numbers else _array_of(flat)).reshape(aux.shape)
+    if isinstance(aux, (tuple, list)):
+        parts = [_plain(each) for each in aux]
+        return type(aux)(*parts) if hasattr(aux, "_fields") else type(aux)(parts)
+    return aux
 
 
 def _number(result: Any) -> float:
@@ -190,25 +251,34 @@ def _number(result: Any) -> float:
     return result.data if isinstance(result, Value) else float(result)
 
 
-def _nested_value_and_gradient(
-    f: Callable[..., Any], arguments: Sequence[Any], since: int
-) -> tuple[Any, Any]:
-    result, traced = _call(f, arguments, _nested_leaves)
-    parts = iter(_recorded_gradients(result, [leaf for leaves in traced for leaf in leaves], since))
-    gradients = [_like(a, [next(parts) for _ in leaves]) for a, leaves in zip(arguments, traced)]
-    return result, gradients[0] if len(gradients) == 1 else tuple(gradients)
-
-
-def value_and_grad(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
-    """Return a function that gives f's value and its gradient by all arguments.
+def value_and_grad(
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    has_aux: bool = False,
+) -> Callable[..., tuple[Any, Any]]:
+    """Return a function that gives f's value and its gradient.
 
     f takes Values where the returned function takes numbers, and arrays of Values where it takes
-    sequences or arrays. With one argument the gradient is of its kind, a float or an array; with
-    several it is a tuple. What f records is forgotten afterwards, and the gradients of Values from
+    sequences or arrays. What f records is forgotten afterwards, and the gradients of Values from
     outside that it uses stay what they were.
 
     >>> value_and_grad(lambda x: x[0] * x[1])([3.0, 4.0])
     (12.0, array([4., 3.]))
+
+    argnums names the arguments to differentiate by, by their places, from the end if negative: for one
+    of them the gradient is a float or an array, for a tuple of them it is a tuple. The other arguments,
+    also those given by keyword, reach f as they are. Without argnums the gradient is by all arguments
+    that have places; if there are several, it is a tuple.
+
+    >>> value_and_grad(lambda w, x: w * x, argnums=0)(3.0, 4.0)
+    (12.0, 4.0)
+    >>> value_and_grad(lambda w, x: w * x)(3.0, 4.0)
+    (12.0, (4.0, 3.0))
+
+    With has_aux, f returns its value and something else, and so does this: ((value, aux), gradient).
+
+    >>> value_and_grad(lambda x: (x * x, {"half": x / 2}), has_aux=True)(3.0)
+    ((9.0, {'half': 1.5}), 6.0)
 
     Called in a function that is itself being transformed or compiled, it takes the Values of that
     function, too, and gives Values, which depend on them; nothing is forgotten before the outer one ends.
@@ -217,32 +287,50 @@ def value_and_grad(f: Callable[..., Any]) -> Callable[..., tuple[Any, Any]]:
     (12.0, 6.0)
     """
 
-    def value_and_gradient(*arguments: Any) -> tuple[Any, Any]:
+    def value_and_gradient(*arguments: Any, **keywords: Any) -> tuple[Any, Any]:
+        places = _places(argnums, len(arguments))
+        by = [arguments[place] for place in places]
         since = _since()
         if since is not None:
-            return _nested_value_and_gradient(f, arguments, since)
-        with _apart():
-            result, traced = _call(f, arguments)
-            if isinstance(result, Value):
-                backward(result)
-            gradients = [_gradient_like(a, leaves) for a, leaves in zip(arguments, traced)]
-            return _number(result), gradients[0] if len(gradients) == 1 else tuple(gradients)
+            result, traced, aux = _call(
+                f, arguments, _nested_leaves, places, keywords, has_aux=has_aux
+            )
+            leaves = [leaf for each in traced for leaf in each]
+            parts = iter(_recorded_gradients(result, leaves, since))
+            gradients = [_like(a, [next(parts) for _ in each]) for a, each in zip(by, traced)]
+        else:
+            with _apart():
+                result, traced, aux = _call(f, arguments, _leaves, places, keywords, has_aux)
+                if isinstance(result, Value):
+                    backward(result)
+                gradients = [_gradient_like(a, each) for a, each in zip(by, traced)]
+                result, aux = _number(result), _plain(aux)
+        return (result, aux) if has_aux else result, _grouped(argnums, gradients)
 
     return value_and_gradient
 
 
-def grad(f: Callable[..., Any]) -> Callable[..., Any]:
+def grad(
+    f: Callable[..., Any],
+    argnums: int | Sequence[int] | None = None,
+    has_aux: bool = False,
+) -> Callable[..., Any]:
     """Return a function that gives the gradient of f; see value_and_grad.
 
     >>> grad(lambda x: x**3)(2.0)
     12.0
     >>> grad(grad(lambda x: x**3))(2.0)
     12.0
-    """
-    both = value_and_grad(f)
+    >>> grad(lambda w, x: w**2 * x, argnums=0)(3.0, 5.0)
+    30.0
 
-    def gradient(*arguments: Any) -> Any:
-        return both(*arguments)[1]
+    With has_aux it gives (gradient, aux).
+    """
+    both = value_and_grad(f, argnums, has_aux)
+
+    def gradient(*arguments: Any, **keywords: Any) -> Any:
+        value, slopes = both(*arguments, **keywords)
+        return (slopes, value[1]) if has_aux else slopes
 
     return gradient
 

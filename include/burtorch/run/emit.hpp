@@ -282,7 +282,8 @@ public:
     for (std::size_t r = record == tape_.records().size() ? 0 : record + 1; r-- != 0;)
       pull(tape_.records()[r], adjoints, isGuarded);
     std::vector<C> gradient;
-    for (const Index input : recording_.inputNodes()) gradient.push_back(adjoints[input].number);
+    for (const Index input : recording_.inputNodes().first(recording_.variables()))
+      gradient.push_back(adjoints[input].number);
     return gradient;
   }
   const C& output(std::size_t i) const { return values_[recording_.outputNodes()[i]]; }
@@ -747,10 +748,11 @@ private:
                           !isLong(emitter_.statementsFor(joined(gradient_, outputs())));
     if (hasLanes) lanes();
     const std::string d = std::to_string(recording_.inputs());
+    const std::string v = std::to_string(recording_.variables());
     open("void", "_batch", list({"unsigned long n", in("x"), out("values"), out("gradients")}));
-    if (hasLanes) batchInLanes(d);
+    if (hasLanes) batchInLanes(d, v);
     text_ += "    for (; n != 0; --n) {\n        *values++ = " + options_.name +
-             "(x, gradients);\n        x += " + d + ";\n        gradients += " + d +
+             "(x, gradients);\n        x += " + d + ";\n        gradients += " + v +
              ";\n    }\n}\n";
   }
   void lanes() {
@@ -768,28 +770,28 @@ private:
     if (gradient_.empty()) text_ += "    (void)gradients;\n";
     text_ += "}\n\n";
   }
-  void batchInLanes(const std::string& d) {
+  void batchInLanes(const std::string& d, const std::string& v) {
     const std::string width = std::to_string(options_.lanes);
     const std::string room = std::to_string(std::max<std::size_t>(recording_.inputs(), 1));
     const std::string t = type_;
     text_ += "    " + t + " xs[" + room + " * " + width + "], gs[" + room + " * " + width + "]" +
              (isGuarded_ ? ", sums[" + width + "]" : "") + ";\n    int i, k;\n";
     text_ += "    for (; n >= " + width + "; n -= " + width + ") {\n";
-    const auto eachElement = [&](std::string_view what) {
+    const auto eachElement = [&](const std::string& count, std::string_view what) {
       text_ += "        for (k = 0; k < " + width + "; ++k)\n";
-      text_ += "            for (i = 0; i < " + d + "; ++i)\n                ";
+      text_ += "            for (i = 0; i < " + count + "; ++i)\n                ";
       text_ += what;
       text_ += ";\n";
     };
-    eachElement("xs[" + width + " * i + k] = x[" + d + " * k + i]");
+    eachElement(d, "xs[" + width + " * i + k] = x[" + d + " * k + i]");
     text_ += "        " + options_.name + "_lanes(xs, values, gs" + (isGuarded_ ? ", sums" : "") +
              ");\n";
-    eachElement("gradients[" + d + " * k + i] = gs[" + width + " * i + k]");
+    eachElement(v, "gradients[" + v + " * k + i] = gs[" + width + " * i + k]");
     if (isGuarded_)
       text_ += "        for (k = 0; k < " + width + "; ++k)\n            if (sums[k] != sums[k]) " +
-               "values[k] = " + options_.name + "_guarded(x + " + d + " * k, gradients + " + d +
+               "values[k] = " + options_.name + "_guarded(x + " + d + " * k, gradients + " + v +
                " * k);\n";
-    text_ += "        x += " + d + " * " + width + ";\n        gradients += " + d + " * " + width +
+    text_ += "        x += " + d + " * " + width + ";\n        gradients += " + v + " * " + width +
              ";\n        values += " + width + ";\n    }\n";
   }
 

@@ -6,6 +6,10 @@
 //   auto workspace = f.workspace();                        // one per thread
 //   double y = f.valueAndGradient(workspace, x, gradient); // x, gradient: two numbers each
 //
+// Inputs have roles. Variables come first: gradients are by them. Data follows them in x, other numbers at
+// every run, without a gradient: Recording f(variables, data, output). A sweep does no work for data, except
+// inside of reductions.
+//
 // A Recording is a compact copy of the part of a tape that lies between inputs and outputs; the tape
 // is free to go on or to die. It may be moved and never changes, so any number of threads may run it, each in a
 // Workspace of its own, and a run appends nothing and allocates nothing. A Workspace may be of another
@@ -43,6 +47,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -219,12 +224,13 @@ public:
   Workspace(Workspace&&) = default;
   Workspace& operator=(Workspace&&) = default;
 
-  std::span<const S> values() const { return values_; }
+  std::span<const S> values() const { return {columns_.values, grads_.size()}; }
   std::span<const S> grads() const { return grads_; }
 
 private:
   template <Scalar, class...> friend class Recording;
-  std::vector<S> values_, grads_, constants_;
+  std::vector<S> numbers_, grads_; // the constants, then the values: see Recording::pulled
+  std::vector<Index> operands_;    // of its own, where indices are data
   std::vector<detail::Step<S, Index>> forward_, backward_;
   std::vector<detail::Step<S, Index>> both_;        // in one go, if they are few
   detail::TapeAccess::Columns<S, Index> columns_{}; // of the arrays above
@@ -239,10 +245,12 @@ public:
   using Record = typename TapeType::Record;
   template <class S> using Space = Workspace<S, Index>;
 
-  // What was recorded between the inputs and the outputs.
+  // What was recorded between the inputs, which are variables and data, and the outputs.
   template <class... O>
-  Recording(std::span<const Value<T, O...>> inputs, std::span<const Value<T, O...>> outputs,
-            Passes passes = Passes::exact, Branches branches = Branches::refuse) {
+  Recording(std::span<const Value<T, O...>> variables, std::span<const Value<T, O...>> data,
+            std::span<const Value<T, O...>> outputs, Passes passes = Passes::exact,
+            Branches branches = Branches::refuse)
+      : variables_(variables.size()) {
     if (outputs.empty()) detail::fail(ErrorKind::badArgument, "a recording of no outputs");
     const auto& from = outputs.front().tape();
     std::size_t nodes = 0;
@@ -254,15 +262,15 @@ public:
         labels_.push_back(nameFor(handle, what, to.size()));
       }
     };
-    take(inputs, inputs_, "x");
+    take(variables, inputs_, "x");
+    take(data, inputs_, "x");
     take(outputs, outputs_, "y");
     demandDistinctInputs();
-    for (const auto& input : inputs)
-      if (from.recordOf(input.sysGetRawNodeIndex()) != from.records().size())
-        detail::fail(ErrorKind::badArgument,
-                     "an input of a recording is a leaf; node " +
-                         std::to_string(input.sysGetRawNodeIndex()) + " is the result of " +
-                         from.namesOf(from.recordOf(input.sysGetRawNodeIndex())).function);
+    for (const Index input : inputs_)
+      if (from.recordOf(input) != from.records().size())
+        detail::fail(ErrorKind::badArgument, "an input of a recording is a leaf; node " +
+                                                 std::to_string(input) + " is the result of " +
+                                                 from.namesOf(from.recordOf(input)).function);
     if (!inputs_.empty()) branches_ = from.comparisonsSince(*std::ranges::min_element(inputs_));
     if (branches_ != 0 && branches == Branches::refuse) refuseBranches();
     detail::TapeRebuild::copy(from, nodes, 2 * from.records().size(), *owned_);
@@ -271,6 +279,17 @@ public:
     if (has(passes, Passes::dead)) removeDead();
     settle();
   }
+  // All inputs are variables.
+  template <class... O>
+  Recording(std::span<const Value<T, O...>> inputs, std::span<const Value<T, O...>> outputs,
+            Passes passes = Passes::exact, Branches branches = Branches::refuse)
+      : Recording(inputs, std::span<const Value<T, O...>>(), outputs, passes, branches) {}
+  template <RangeOfValues X, RangeOfValues D>
+  Recording(const X& variables, const D& data, const detail::ValueIn<X>& output,
+            Passes passes = Passes::exact, Branches branches = Branches::refuse)
+      : Recording(std::span<const detail::ValueIn<X>>(variables),
+                  std::span<const detail::ValueIn<X>>(data),
+                  std::span<const detail::ValueIn<X>>(&output, 1), passes, branches) {}
   template <class... O>
   Recording(std::initializer_list<Value<T, O...>> inputs, const Value<T, O...>& output,
             Passes passes = Passes::exact, Branches branches = Branches::refuse)
@@ -293,7 +312,8 @@ public:
             Branches branches = Branches::refuse)
       : Recording(leavesSince(mark, root), root, passes, branches) {}
 
-  std::size_t inputs() const { return inputs_.size(); }
+  std::size_t inputs() const { return inputs_.size(); } // variables and data
+  std::size_t variables() const { return variables_; }
   std::size_t outputs() const { return outputs_.size(); }
   std::size_t branches() const { return branches_; } // comparisons of Values that it froze
   std::span<const Index> inputNodes() const { return inputs_; }
@@ -310,14 +330,25 @@ public:
     return nodes;
   }
 
+  // A block takes inputs, which are whole numbers, as its parameters from `parameter` on, below a limit.
+  struct IndexUse {
+    std::size_t record, parameter, limit;
+    std::vector<std::size_t> inputs;
+  };
+  // To be called before there is a workspace. Records have the numbers that they had on the tape, so
+  // the recording is one without passes.
+  void useIndices(std::vector<IndexUse> uses) { indices_ = std::move(uses); }
+
   // Memory to run in, of this scalar or of another one.
   template <class S = T> Space<S> workspace() const {
     if (!std::same_as<S, T> && hasBlocks_)
       detail::fail(ErrorKind::badArgument,
                    "a recording with block operations (of views) runs on its own scalar only");
     Space<S> w;
-    w.values_ = convert<S>(tape().values());
-    w.constants_ = convert<S>(tape().constants());
+    w.numbers_.reserve(firstValue() + tape().size());
+    append(w.numbers_, tape().constants());
+    w.numbers_.resize(firstValue(), S(0));
+    append(w.numbers_, tape().values());
     w.grads_.assign(tape().size(), S(0));
     using Step = detail::Step<S, Index>;
     const auto forward = forwardSteps<S>(), backward = backwardSteps<S>();
@@ -328,8 +359,11 @@ public:
       w.both_.insert(w.both_.end(), backward.begin(), backward.end());
       w.both_.push_back({&Step::stop, 0, 0, 0});
     }
-    w.columns_ = {w.values_.data(), w.grads_.data(), w.constants_.data(),
-                  const_cast<Index*>(tape().operands().data())}; // which kernels only read
+    if (!indices_.empty()) w.operands_.assign(tape().operands().begin(), tape().operands().end());
+    w.columns_ = {w.numbers_.data() + firstValue(), w.grads_.data(), w.numbers_.data(),
+                  indices_.empty()
+                      ? const_cast<Index*>(tape().operands().data()) // which kernels only read
+                      : w.operands_.data()};
     return w;
   }
 
@@ -338,18 +372,26 @@ public:
   // Numbers are copied one by one: a vector of what was just stored piece by piece would have to wait
   // until all of it has reached the cache.
   template <class S, class X> BURTORCH_INLINE void set(Space<S>& w, const X& x) const {
-    S* const values = w.values_.data();
+    S* const values = w.columns_.values;
     const Index* const nodes = inputs_.data();
     for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) {
       values[nodes[i]] = x[i];
       oneByOne();
     }
   }
+  template <class S> BURTORCH_INLINE S& input(Space<S>& w, std::size_t i) const {
+    return w.columns_.values[inputs_[i]];
+  }
+  // The derivative by a variable that the last sweep left.
+  template <class S> BURTORCH_INLINE S derivative(const Space<S>& w, std::size_t i) const {
+    return added(w.columns_.grads[inputs_[i]]);
+  }
   template <class S> BURTORCH_NOINLINE void forward(Space<S>& w) const {
+    if (!indices_.empty()) placeIndices(w);
     detail::Step<S, Index>::runFrom(w.forward_, 0, w.columns_, S(0));
   }
   template <class S> const S& output(const Space<S>& w, std::size_t i = 0) const {
-    return w.values_[outputs_[i]];
+    return w.columns_.values[outputs_[i]];
   }
   template <class S>
   BURTORCH_NOINLINE void backward(Space<S>& w, std::size_t output = 0,
@@ -361,13 +403,13 @@ public:
   template <class S, class Out> BURTORCH_INLINE void gradient(const Space<S>& w, Out&& out) const {
     const S* const grads = w.grads_.data();
     const Index* const nodes = inputs_.data();
-    for (std::size_t i = 0, n = inputs_.size(); i < n; ++i) {
+    for (std::size_t i = 0, n = variables_; i < n; ++i) {
       out[i] = added(grads[nodes[i]]);
       oneByOne();
     }
   }
 
-  // ---- whole runs. x and out are anything with an element per input ------------------------------
+  // ---- whole runs. x has an element per input, out one per variable ------------------------------
 
   template <class S, class X> S value(Space<S>& w, const X& x) const {
     set(w, x);
@@ -386,17 +428,22 @@ public:
     gradient(w, out);
     return output(w);
   }
-  // Row after row: the derivatives of output i by all inputs.
+  // The same for inputs that are set; derivative() reads what it leaves.
+  template <class S> const S& valueAndGradient(Space<S>& w) const {
+    forwardAndBackward(w);
+    return output(w);
+  }
+  // Row after row: the derivatives of output i by all variables.
   template <class S, class X>
   void jacobian(Space<S>& w, const X& x, std::span<S> values, std::span<S> rows) const {
-    if (values.size() < outputs() || rows.size() < outputs() * inputs())
+    if (values.size() < outputs() || rows.size() < outputs() * variables())
       detail::fail(ErrorKind::badArgument, "jacobian: room for " + std::to_string(outputs()) +
                                                " values and as many rows of " +
-                                               std::to_string(inputs()) + " is needed");
+                                               std::to_string(variables()) + " is needed");
     this->values(w, x, values);
     for (std::size_t i = 0; i < outputs(); ++i) {
       backward(w, i);
-      gradient(w, rows.subspan(i * inputs(), inputs()));
+      gradient(w, rows.subspan(i * variables(), variables()));
     }
   }
 
@@ -404,11 +451,11 @@ public:
   // gradients. `grads` may be null. As many points at a time as a Workspace of lanes has.
   template <std::size_t N>
   void batch(Space<simd<T, N>>& w, const T* x, std::size_t n, T* values, T* grads) const {
-    const std::size_t d = inputs();
+    const std::size_t d = inputs(), v = variables();
     for (std::size_t first = 0; first < n; first += N) {
       const std::size_t count = std::min(N, n - first); // the last lanes repeat the last point
       for (std::size_t i = 0; i < d; ++i) {
-        simd<T, N>& lanes = w.values_[inputs_[i]];
+        simd<T, N>& lanes = input(w, i);
         for (std::size_t k = 0; k < N; ++k)
           lanes.set(k, x[(first + std::min(k, count - 1)) * d + i]);
       }
@@ -416,17 +463,17 @@ public:
       for (std::size_t k = 0; k < count; ++k) values[first + k] = output(w)[k];
       if (grads == nullptr) continue;
       backward(w);
-      for (std::size_t i = 0; i < d; ++i) {
-        const simd<T, N> lanes = added(w.grads_[inputs_[i]]);
-        for (std::size_t k = 0; k < count; ++k) grads[(first + k) * d + i] = lanes[k];
+      for (std::size_t i = 0; i < v; ++i) {
+        const simd<T, N> lanes = derivative(w, i);
+        for (std::size_t k = 0; k < count; ++k) grads[(first + k) * v + i] = lanes[k];
       }
     }
   }
   void batch(Space<T>& w, const T* x, std::size_t n, T* values, T* grads) const {
-    const std::size_t d = inputs();
+    const std::size_t d = inputs(), v = variables();
     for (std::size_t k = 0; k < n; ++k)
       if (grads == nullptr) values[k] = value(w, x + k * d);
-      else values[k] = valueAndGradient(w, x + k * d, grads + k * d);
+      else values[k] = valueAndGradient(w, x + k * d, grads + k * v);
   }
 
 private:
@@ -454,6 +501,7 @@ private:
   }
   template <class S> BURTORCH_INLINE void forwardAndBackward(Space<S>& w) const {
     if (!w.both_.empty()) {
+      if (!indices_.empty()) placeIndices(w);
       begin(w, 0, S(1));
       const auto& c = w.columns_;
       const auto* const first = w.both_.data();
@@ -464,11 +512,43 @@ private:
     }
   }
 
-  template <class S> static std::vector<S> convert(std::span<const T> from) {
-    std::vector<S> to;
-    to.reserve(from.size());
+  template <class S> BURTORCH_COLD void placeIndices(Space<S>& w) const {
+    if constexpr (std::same_as<S, T> && std::floating_point<T>)
+      for (const IndexUse& use : indices_) {
+        Index* const to =
+            detail::BlockDescription<T, Index>(w.operands_.data() + tape().records()[use.record].a)
+                .parameters() +
+            use.parameter;
+        for (std::size_t k = 0; k < use.inputs.size(); ++k) {
+          const T index = input(w, use.inputs[k]);
+          if (!(index >= T(0) && index < static_cast<T>(use.limit)))
+            detail::fail(ErrorKind::badArgument, inputName(use.inputs[k]) + " is the index " +
+                                                     std::to_string(static_cast<long long>(index)) +
+                                                     ", which is not between 0 and " +
+                                                     std::to_string(use.limit - 1));
+          to[k] = static_cast<Index>(index);
+        }
+      }
+  }
+
+  template <class S> static void append(std::vector<S>& to, std::span<const T> from) {
     for (const T& each : from) to.push_back(S(each));
-    return to;
+  }
+
+  // Where the values begin behind the constants: on a line of the cache, as far as the constants do.
+  std::size_t firstValue() const { return (tape().constants().size() + 15) / 16 * 16; }
+
+  // A record as a sweep runs it. If only one of its two operands leads to a variable, the other one is a plain
+  // number, which stands behind the constants: nothing is computed for it.
+  Record pulled(Record record, const std::vector<bool>& varies) const {
+    if (op::layoutOf(record.code()) != Layout::nodes || varies[record.a] == varies[record.b] ||
+        firstValue() + tape().size() > std::numeric_limits<Index>::max())
+      return record;
+    const bool isNumberLast = varies[record.a];
+    record.word = codeOf(record.operation(), isNumberLast ? Form::nodeNumber : Form::numberNode);
+    Index& number = isNumberLast ? record.b : record.a;
+    number = static_cast<Index>(number + firstValue());
+    return record;
   }
 
   template <class V>
@@ -610,13 +690,28 @@ private:
 
   void settle() {
     for (std::size_t i = 0; i < inputs_.size(); ++i) owned_->setLabel(inputs_[i], inputName(i));
-    for (const Index output : outputs_) {
-      const std::size_t record = tape().recordOf(output);
-      const std::size_t n = tape().records().size();
-      sweepFrom_.push_back(record == n ? n : n - 1 - record);
+    const std::vector<bool> varies = varyingNodes();
+    std::vector<std::size_t> steps(tape().records().size() + 1); // of a sweep down to this record
+    for (std::size_t r = tape().records().size(); r-- != 0;)
+      steps[r] = steps[r + 1] + (varies[tape().records()[r].result] ? 1 : 0);
+    for (const Index output : outputs_)
+      sweepFrom_.push_back(varies[output] ? steps[tape().recordOf(output) + 1] : steps[0]);
+    for (const Record& record : tape().records()) {
+      hasBlocks_ |= record.isBlock();
+      if (record.isBlock()) hideUnvarying(record, varies);
     }
-    for (const Record& record : tape().records()) hasBlocks_ |= record.isBlock();
     planSweep();
+  }
+
+  // A block computes no gradients of operands that lead to no variable.
+  void hideUnvarying(const Record& record, const std::vector<bool>& varies) {
+    const detail::BlockDescription<T, Index> d(detail::TapeAccess::columns(*owned_).operands +
+                                               record.a);
+    for (std::size_t i = 0; i < d.views(); ++i) {
+      const auto first = varies.begin() + static_cast<std::ptrdiff_t>(d.view(i)[0]);
+      const auto last = first + static_cast<std::ptrdiff_t>(d.viewSize(i));
+      if (std::find(first, last, true) == last) d.hide(i);
+    }
   }
 
   // ---- steps ------------------------------------------------------------------------------------
@@ -648,7 +743,8 @@ private:
     std::vector<Step> steps;
     std::size_t last = none;
     for (std::size_t r = tape().records().size(); r-- != 0;) {
-      const Record& record = tape().records()[r];
+      if (!varies[tape().records()[r].result]) continue;
+      const Record record = pulled(tape().records()[r], varies);
       const bool sets = isPlanned() && sets_[r];
       const Layout layout = op::layoutOf(record.code());
       const bool inA = op::hasNodeInA(layout), inB = op::hasNodeInB(layout);
@@ -702,7 +798,8 @@ private:
       given[node] = true;
     };
     for (std::size_t r = n; r-- != 0;) {
-      const Record& record = tape().records()[r];
+      if (!varies[tape().records()[r].result]) continue;
+      const Record record = pulled(tape().records()[r], varies);
       if (record.isBlock())
         for (std::size_t i = 0; i < record.results(); ++i)
           demandZero(static_cast<Index>(record.firstResult() + i));
@@ -725,10 +822,10 @@ private:
         for (; first < end; ++first) zeros_.push_back(static_cast<Index>(first));
     }
   }
-  // Nodes that depend on an input. The gradients of the others are never read, nor set to 0.
+  // Nodes that depend on a variable. The gradients of the others are never read, nor set to 0.
   std::vector<bool> varyingNodes() const {
     std::vector<bool> varies(tape().size());
-    for (const Index i : inputs_) varies[i] = true;
+    for (std::size_t i = 0; i < variables_; ++i) varies[inputs_[i]] = true;
     for (const Record& record : tape().records()) {
       bool depends = false;
       tape().forEachOperand(record, [&](Index i) { depends = depends || varies[i]; });
@@ -739,7 +836,9 @@ private:
   }
 
   std::unique_ptr<TapeType> owned_ = std::make_unique<TapeType>(); // where workspaces find it
-  std::vector<Index> inputs_, outputs_;
+  std::vector<Index> inputs_, outputs_;                            // the variables, then the data
+  std::size_t variables_;
+  std::vector<IndexUse> indices_;
   std::vector<std::string> labels_;
   std::vector<std::size_t> sweepFrom_; // per output: the first step of a sweep from it
   std::vector<bool> sets_;             // see planSweep
