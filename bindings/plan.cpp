@@ -146,7 +146,8 @@ public:
     section.setData(data);
     section.assignGradients(ranges_);
     for (const auto& each : section.outside())
-      recorded->alive.push_back(newView(t, ViewOf<T>::at(t.tape, each.first, 1, each.count), 1));
+      recorded->alive.push_back(
+          newView(t, ViewOf<T>::at(t.tape, each.first, 1, each.count), Shape{size(each.count)}));
     perSample_ = std::max<std::size_t>(section.bytes() / samples, 1);
     results_ = nodes.count / samples;
     if (sections_.size() >= mostSections) {

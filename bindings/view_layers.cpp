@@ -26,11 +26,16 @@ namespace {
 
 // ---- shapes -----------------------------------------------------------------------------------------
 
-// A View has one or two dimensions; results that would have more stay matrices with a row per sample. This
-// is the one place that knows.
-constexpr std::size_t mostDimensions = 2;
-py::object shaped(const py::object& view, const Shape& shape) {
-  return shape.size() > mostDimensions ? view : view.attr("reshape")(py::tuple(py::cast(shape)));
+// A new view f<T>() whose shape is asked for once the block has found its sizes right.
+template <class F, class S> py::object appendThen(AnyTape& tape, const F& f, const S& shape) {
+  return visitPlain(tape, [&]<class T>(TapeOf<T>& t) -> py::object {
+    t.prepare();
+    const ViewOf<T> view = f.template operator()<T>();
+    return newView(t, view, shape(view));
+  });
+}
+Shape matrixShape(const auto& view) {
+  return {static_cast<py::ssize_t>(view.rows()), static_cast<py::ssize_t>(view.cols())};
 }
 
 std::size_t sizeOf(py::ssize_t n) { return static_cast<std::size_t>(n); }
@@ -139,14 +144,16 @@ py::object convolution(const PyView& w, const py::object& bias, const Samples& x
   const std::size_t outputs = sizeOf(shapeOf(w)[0]);
   if (outputs == 0)
     throw py::value_error("weight of shape " + textOf(shapeOf(w)) + " has no outputs");
-  const py::object y = append(*w.tape, 2, [&]<class T>() {
+  const auto block = [&]<class T>() {
     const auto filters = w.as<T>();
     return bt::conv2d(x.rows<T>(images.count), filters.reshape(outputs, filters.size() / outputs),
 
                       b == nullptr ? ViewOf<T>() : b->as<T>(), windows, groups);
+  };
+  return appendThen(*w.tape, block, [&](const auto&) {
+    return isSignal ? images.result({outputs, windows.cols()})
+                    : images.result({outputs, windows.rows(), windows.cols()});
   });
-  return shaped(y, isSignal ? images.result({outputs, windows.cols()})
-                            : images.result({outputs, windows.rows(), windows.cols()}));
 }
 
 py::object conv2d(const py::object& object, const py::object& weight, const py::object& bias,
@@ -203,9 +210,11 @@ py::object pool(const py::object& object, const Each& kernel, const std::optiona
                             sizes[1],
                             strides[0],
                             strides[1]};
-  const py::object y =
-      append(*x.view().tape, 2, [&]<class T>() { return f(x.rows<T>(images.count), windows); });
-  return shaped(y, images.result({windows.channels, windows.rows(), windows.cols()}));
+  return appendThen(
+      *x.view().tape, [&]<class T>() { return f(x.rows<T>(images.count), windows); },
+      [&](const auto&) {
+        return images.result({windows.channels, windows.rows(), windows.cols()});
+      });
 }
 
 // ---- LSTM and GRU -----------------------------------------------------------------------------------
@@ -232,12 +241,13 @@ py::object recurrent(const py::object& object, const py::object& weightIh,
                *first = optional(initial, "initial");
   const std::size_t rows = sizeOf(productOf(shape) / std::max<py::ssize_t>(shape.back(), 1));
   const std::size_t t = steps.value_or(sizeOf(shape[shape.size() - 2]));
-  return append(tape, 2, [&]<class T>() {
+  const auto block = [&]<class T>() {
     const auto as = [](const PyView* view) { return view ? view->as<T>() : ViewOf<T>(); };
     return f(bt::RecurrentOperands<ViewOf<T>>{x.rows<T>(rows), wx.as<T>(), wh.as<T>(), as(bx),
                                               as(bh), as(first)},
              t);
-  });
+  };
+  return appendThen(tape, block, [](const auto& view) { return matrixShape(view); });
 }
 
 // ---- batch norm and dropout -------------------------------------------------------------------------
@@ -256,28 +266,28 @@ py::object batchNorm(const py::object& object, const py::object& weight, const p
   if (shape.size() < 2 || (shape.size() > 2 && shape[1] != channels))
     throw py::value_error("x of shape " + textOf(shape) + " has no " + std::to_string(channels) +
                           " channels after the number of samples");
-  const py::object y = append(*w.tape, 2, [&]<class T>() {
+  return append(*w.tape, shape, [&]<class T>() {
     return bt::batchNorm(x.rows<T>(sizeOf(shape[0])), w.as<T>(), b.as<T>(), mean.as<T>().constant(),
                          variance.as<T>().constant(), sizeOf(channels),
                          training ? bt::Statistics::batch : bt::Statistics::running,
                          static_cast<T>(momentum), static_cast<T>(eps));
   });
-  return shaped(y, shape);
 }
 
 py::object dropout(const py::object& object, double p, std::uint64_t key) {
   const py::object viewed = asView(object);
   const PyView& x = demandView(viewed, "x");
-  return append(*x.tape, x.dimensions,
+  return append(*x.tape, x.shape,
                 [&]<class T>() { return bt::dropout(x.as<T>(), static_cast<T>(p), key); });
 }
 
 py::object everyRow(const PyView& x, std::size_t first, std::size_t distance, std::size_t parts) {
-  return append(*x.tape, 2, [&]<class T>() {
+  const auto block = [&]<class T>() {
     const auto v = x.as<T>();
     return bt::everyRow(v.reshape(v.rows() * parts, v.cols() / std::max<std::size_t>(parts, 1)),
                         first, distance);
-  });
+  };
+  return appendThen(*x.tape, block, [](const auto& view) { return matrixShape(view); });
 }
 
 } // namespace

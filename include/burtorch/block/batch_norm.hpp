@@ -33,8 +33,12 @@ struct BatchNorm {
   static constexpr const char* name = "batchNorm";
   static constexpr const char* symbol = "batch norm";
   static constexpr std::size_t momentum = 1; // its place among the kept numbers
+  static constexpr std::size_t gradients = 2;
+  template <class Frame> static bool isAssigned(const Frame&, std::size_t view) {
+    return view == 1 || view == 2;
+  }
   template <class Frame> static bool assigns(const Frame& f) {
-    return storeOf(f, 2) == kernel::Store::assign;
+    return storeOf(f, gradients) == kernel::Store::assign;
   }
 
   template <class Frame> static void forward(const Frame& f) {

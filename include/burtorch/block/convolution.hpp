@@ -57,8 +57,12 @@ template <AnyView V> std::string complaintOf(const Windows& g, const V& x) {
 struct Convolution {
   static constexpr const char* name = "conv2d";
   static constexpr const char* symbol = "conv";
+  static constexpr std::size_t gradients = windowsWords + 2;
+  template <class Frame> static bool isAssigned(const Frame& f, std::size_t view) {
+    return view <= f.parameter(windowsWords + 1);
+  }
   template <class Frame> static bool assigns(const Frame& f) {
-    return storeOf(f, windowsWords + 2) == kernel::Store::assign;
+    return storeOf(f, gradients) == kernel::Store::assign;
   }
 
   template <class Frame> static void forward(const Frame& f) {
@@ -81,7 +85,7 @@ struct Convolution {
       kernel::convolutionBackward(g, f.parameter(windowsWords), x.row(i), f.value(0), dy.row(i),
                                   f.wants(view) ? f.grad(view).row(i) : nullptr, dw,
                                   hasBias && f.wants(1) ? f.grad(1).first : nullptr, f.kept,
-                                  i == 0 ? storeOf(f, windowsWords + 2) : kernel::Store::add);
+                                  i == 0 ? storeOf(f, gradients) : kernel::Store::add);
   }
 
   template <class Frame>

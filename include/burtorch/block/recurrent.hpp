@@ -35,6 +35,9 @@ template <class Cell> struct Recurrent {
   static constexpr const char* name = isLstm ? "lstm" : "gru";
   static constexpr const char* symbol = isLstm ? "LSTM" : "GRU";
   static constexpr std::size_t gradients = 3; // the place of that parameter
+  template <class Frame> static bool isAssigned(const Frame& f, std::size_t view) {
+    return view != 0 && view < 3 + 2 * f.parameter(1);
+  }
   template <class Frame> static bool assigns(const Frame& f) {
     return storeOf(f, gradients) == kernel::Store::assign;
   }

@@ -72,7 +72,7 @@ public:
 
   // What was recorded since the mark, up to these nodes: the results of the section.
   Section(TapeType& tape, const typename TapeType::Mark& mark, NodeRange results)
-      : base_(tape.nodesAt(mark)), at_(base_), root_(results.end() - 1 - base_),
+      : base_(mark.nodes()), at_(base_), root_(results.end() - 1 - base_),
         results_(results.count) {
     const auto all = tape.records();
     const std::size_t last = tape.recordOf(results.end() - 1);
