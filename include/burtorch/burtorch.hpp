@@ -25,6 +25,7 @@
 //   run/recorded.hpp         gradients as nodes, to be differentiated again
 //   run/recorded_blocks.hpp  the same through blocks
 //   run/replay.hpp           recorded functions, run again on new inputs
+//   run/finite_sum.hpp       a recorded function of one sample over many
 //   run/emit.hpp             recorded functions as C
 //   run/program.hpp          functions recorded while compiling
 //   run/anomaly.hpp          which operation first made a NaN or an infinity
