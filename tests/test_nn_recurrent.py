@@ -75,7 +75,7 @@ def test_cells_step_by_step_are_the_sequence(kind: str) -> None:
 def test_one_block_and_its_gradient_by_differences() -> None:
     layer = bt.nn.GRU(2, 3, random=bt.Random(4))
 
-    def f(*x: Any) -> Any:
+    def f(x: Any) -> Any:
         y, h = layer(bt.vector(x).reshape(4, 2))
         return (y * y).sum() + h.sum()
 
