@@ -78,12 +78,15 @@ def test_parts_in_recordings() -> None:
 
 def test_keys_that_mean_nothing_are_refused() -> None:
     x = bt.matrix(NUMBERS)
-    for key in (NUMBERS > 3, [True, False, True], True, (0, np.ones(4, bool))):
+    booleans: list[Any] = [NUMBERS > 3, [True, False, True], True, (0, np.ones(4, bool))]
+    strange: list[Any] = ["a", 1.5, (0, "a"), [0.5]]
+    outside: list[Any] = [3, (0, 4), (0, 0, 0, 0), [3], (slice(None), [4])]
+    for key in booleans:
         with pytest.raises(TypeError, match=r"use burtorch\.where"):
             x[key]
-    for key in ("a", 1.5, (0, "a"), [0.5]):
+    for key in strange:
         with pytest.raises(TypeError, match="indexed by integers"):
             x[key]
-    for key in (3, (0, 4), (0, 0, 0, 0), [3], (slice(None), [4])):
+    for key in outside:
         with pytest.raises(IndexError):
             x[key]
