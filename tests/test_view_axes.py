@@ -130,8 +130,8 @@ def test_second_derivatives_and_recordings(name: str) -> None:
 
     at = NUMBERS.ravel()
     direction = np.linspace(-1.0, 1.0, 24)
-    _, product = bt.hvp(g, at, direction)
     gradient = bt.grad(g)
+    product = bt.grad(lambda z: (np.asarray(gradient(z)) * direction).sum())(at)
     want = (gradient(at + 1e-5 * direction) - gradient(at - 1e-5 * direction)) / 2e-5
     np.testing.assert_allclose(product, want, rtol=1e-5, atol=1e-6)
     compiled = bt.compile(g, backend="replay")

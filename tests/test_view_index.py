@@ -55,8 +55,8 @@ def test_neighbours_are_no_copies() -> None:
         ):
             x[key]
         assert len(tape) == nodes
-        x[:, 0]
-        assert len(tape) == nodes + 15
+        column = x[:, 0]
+        assert len(tape) == nodes + column.size
 
 
 def test_parts_in_recordings() -> None:
@@ -73,7 +73,11 @@ def test_parts_in_recordings() -> None:
         m = point.reshape(3, 2)
         assert c(point) == pytest.approx(np.sum(m[ids] * m[:, ::-1] * m[:, :1]))
     bt.check_grad(f, at)
-    assert bt.hessian(f, at).shape == (6, 6)
+    gradient = bt.grad(f)
+    for i, direction in enumerate(np.eye(6)):
+        row = bt.grad(lambda z, i=i: gradient(z)[i])(at)  # type: ignore[misc]
+        want = (gradient(at + 1e-5 * direction) - gradient(at - 1e-5 * direction)) / 2e-5
+        np.testing.assert_allclose(row, want, rtol=1e-6, atol=1e-8)
 
 
 def test_keys_that_mean_nothing_are_refused() -> None:
