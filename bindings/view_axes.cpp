@@ -36,11 +36,17 @@ using Variance = Table<bt::op::VarianceBiasedVarying>;
 using Max = Table<bt::op::MaxVarying>;
 using Min = Table<bt::op::MinVarying>;
 
+py::ssize_t integerOf(const py::handle& object) {
+  const py::ssize_t i = PyNumber_AsSsize_t(object.ptr(), PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred()) throw py::error_already_set();
+  return i;
+}
+
 // One axis, several, or None for all: for each axis whether it is meant.
 std::vector<bool> axesOf(const py::object& axis, const Shape& shape) {
   std::vector<bool> chosen(shape.size(), axis.is_none());
   const auto choose = [&](const py::handle& each) {
-    const std::size_t i = axisOf(py::cast<py::ssize_t>(each), shape);
+    const std::size_t i = axisOf(integerOf(each), shape);
     if (chosen[i]) throw py::value_error("axis " + std::to_string(i) + " is named twice");
     chosen[i] = true;
   };
@@ -123,7 +129,7 @@ py::object transpose(const py::object& object, const py::args& given) {
   if (isDefault)
     for (std::size_t i = shape.size(); i-- > 0;) take(i);
   else
-    for (const py::handle each : axes) take(axisOf(py::cast<py::ssize_t>(each), shape));
+    for (const py::handle each : axes) take(axisOf(integerOf(each), shape));
   if (turned.size() != shape.size())
     throw py::value_error("transpose: " + std::to_string(turned.size()) +
                           " axes of a View of shape " + textOf(shape));

@@ -48,7 +48,10 @@ def test_second_derivatives(name: str) -> None:
     if second is None:
         s = 1 / (1 + np.exp(-X[0]))
         second = s * (1 - s)
-    np.testing.assert_allclose(bt.hessian(f, X[0]), np.diag(second) / 5, rtol=1e-10, atol=1e-12)
+    gradient = bt.grad(f)
+    for i in range(5):
+        row = bt.grad(lambda z, i=i: gradient(z)[i])(X[0])
+        np.testing.assert_allclose(row, np.eye(5)[i] * second[i] / 5, rtol=1e-10, atol=1e-12)
 
 
 def test_far_away_and_delta() -> None:

@@ -55,8 +55,8 @@ def test_neighbours_are_no_copies() -> None:
         ):
             x[key]
         assert len(tape) == nodes
-        x[:, 0]
-        assert len(tape) == nodes + 15
+        column = x[:, 0]
+        assert len(tape) == nodes + column.size
 
 
 def test_parts_in_recordings() -> None:
@@ -73,17 +73,24 @@ def test_parts_in_recordings() -> None:
         m = point.reshape(3, 2)
         assert c(point) == pytest.approx(np.sum(m[ids] * m[:, ::-1] * m[:, :1]))
     bt.check_grad(f, at)
-    assert bt.hessian(f, at).shape == (6, 6)
+    gradient = bt.grad(f)
+    for i, direction in enumerate(np.eye(6)):
+        row = bt.grad(lambda z, i=i: gradient(z)[i])(at)
+        want = (gradient(at + 1e-5 * direction) - gradient(at - 1e-5 * direction)) / 2e-5
+        np.testing.assert_allclose(row, want, rtol=1e-6, atol=1e-8)
 
 
 def test_keys_that_mean_nothing_are_refused() -> None:
     x = bt.matrix(NUMBERS)
-    for key in (NUMBERS > 3, [True, False, True], True, (0, np.ones(4, bool))):
+    booleans: list[Any] = [NUMBERS > 3, [True, False, True], True, (0, np.ones(4, bool))]
+    strange: list[Any] = ["a", 1.5, (0, "a"), [0.5]]
+    outside: list[Any] = [3, (0, 4), (0, 0, 0, 0), [3], (slice(None), [4])]
+    for key in booleans:
         with pytest.raises(TypeError, match=r"use burtorch\.where"):
             x[key]
-    for key in ("a", 1.5, (0, "a"), [0.5]):
+    for key in strange:
         with pytest.raises(TypeError, match="indexed by integers"):
             x[key]
-    for key in (3, (0, 4), (0, 0, 0, 0), [3], (slice(None), [4])):
+    for key in outside:
         with pytest.raises(IndexError):
             x[key]

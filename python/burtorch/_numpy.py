@@ -173,8 +173,16 @@ def _norm(x: View) -> Any:
     return bt.sqrt(bt.reduce_sum_of_squares(_flat(x)))
 
 
+def _parts(arrays: Any) -> list[Any]:
+    return [x if isinstance(x, View) else np.asarray(x) for x in arrays]
+
+
 def _concatenate(arrays: Any, axis: int = 0) -> View:
-    return bt.concat(arrays, axis)
+    return bt.concat(_parts(arrays), axis)
+
+
+def _stack(arrays: Any, axis: int = 0) -> View:
+    return bt.stack(_parts(arrays), axis)
 
 
 def _as_row(x: Any) -> Any:
@@ -182,12 +190,12 @@ def _as_row(x: Any) -> Any:
 
 
 def _hstack(tup: Any) -> View:
-    arrays = list(tup)
+    arrays = _parts(tup)
     return bt.concat(arrays, axis=0 if arrays[0].ndim == 1 else 1)
 
 
 def _vstack(tup: Any) -> View:
-    return bt.concat(map(_as_row, tup))
+    return bt.concat(map(_as_row, _parts(tup)))
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:
@@ -216,8 +224,11 @@ def _swapaxes(a: View, axis1: int, axis2: int) -> View:
     return a.transpose(axes)
 
 
-def _broadcast_to(array: View, shape: Any) -> View:
-    return bt.where(np.ones(shape, dtype=bool), array, 0.0)
+def _broadcast_to(array: View, shape: Any) -> Any:
+    everywhere = np.ones(shape, dtype=bool)
+    if np.broadcast_shapes(array.shape, everywhere.shape) != everywhere.shape:
+        raise ValueError(f"a View of shape {array.shape} can't become {everywhere.shape}")
+    return bt.where(everywhere, array, 0.0)
 
 
 def _take(a: View, indices: Any, axis: Any = None) -> Any:
@@ -266,7 +277,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.size: lambda a: a.size,
     np.split: _split,
     np.squeeze: _squeeze,
-    np.stack: lambda arrays, axis=0: bt.stack(arrays, axis),
+    np.stack: _stack,
     np.sum: _along("sum"),
     np.swapaxes: _swapaxes,
     np.take: _take,

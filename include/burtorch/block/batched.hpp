@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <vector>
 
 BURTORCH_BEGIN_NAMESPACE
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <type_traits>
 
 BURTORCH_BEGIN_NAMESPACE
 
