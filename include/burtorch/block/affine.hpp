@@ -46,6 +46,8 @@ kernel::Matrix<T> columns(const kernel::Matrix<T>& m, std::size_t first, std::si
 struct Affine {
   static constexpr const char* name = "affine";
   static constexpr const char* symbol = "affine";
+  static constexpr const char* meaning =
+      "W x + b, for each row of x; x may be several views that stand for their concatenation";
   template <class Frame> static bool assigns(const Frame& f) {
     return storeOf(f, 1) == kernel::Store::assign;
   }
@@ -127,6 +129,7 @@ private:
 struct MatMul {
   static constexpr const char* name = "matmul";
   static constexpr const char* symbol = "@";
+  static constexpr const char* meaning = "the product of two matrices";
 
   template <class Frame> static void forward(const Frame& f) {
     kernel::multiplyNN(f.value(0), f.value(1), f.result(f.value(0).rows), kernel::Store::assign);

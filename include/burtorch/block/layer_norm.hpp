@@ -20,6 +20,8 @@ namespace block {
 struct LayerNorm {
   static constexpr const char* name = "layerNorm";
   static constexpr const char* symbol = "layer norm";
+  static constexpr const char* meaning =
+      "each row shifted and scaled to mean 0 and variance 1, times weight, plus bias";
   template <class Frame> static bool assigns(const Frame& f) {
     return storeOf(f, 0) == kernel::Store::assign;
   }
