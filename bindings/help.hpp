@@ -1,4 +1,4 @@
-// bindings/help.hpp — what each function of the table computes, for its help
+// bindings/help.hpp — what each function of the table and each block computes, for its help
 // SPDX-License-Identifier: MIT
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include <burtorch/op/table.hpp>
 
+#include <cctype>
 #include <string>
 
 namespace burtorch_python {
@@ -19,6 +20,13 @@ inline const char* help(const std::string& name, const char* parameters, const c
   BURTORCH_OPERATIONS(BURTORCH_MEANING)
 #undef BURTORCH_MEANING
   return keep(text + operands);
+}
+
+// Help of a block's function: the block's meaning as a sentence, then more.
+template <class B> const char* helpOf(const char* more = "") {
+  std::string text = std::string(B::meaning) + "." + more;
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return keep(text);
 }
 
 } // namespace burtorch_python

@@ -1,5 +1,6 @@
 // bindings/view_blocks.cpp — what is computed with Views: elementwise operations, blocks
 // SPDX-License-Identifier: MIT
+#include "help.hpp"
 #include "io.hpp"
 #include "view_operands.hpp"
 
@@ -400,34 +401,30 @@ void addOperators(ViewClass& c) {
 void registerBlocks(py::module_& module) {
   module.def(
       "affine", withViews(&affine), py::arg("W"), py::arg("x"), py::arg("b") = py::none(),
-      "W @ x + b; of every row if x is a matrix. x may be a list of views that stand for "
-      "their concatenation.\nAn array in the place of x is data: it gets no gradient, which saves "
-      "half of the way back.");
+      helpOf<bt::block::Affine>("\nAn array in the place of x is data: it gets no gradient, which "
+                                "saves half of the way back."));
   module.def(
       "softmax",
       [](const py::object& x) {
         return eachRow(asView(x), [](const auto& v) { return bt::softmax(v); });
       },
-      py::arg("x"), "e to the power of x over the sum of these, in each row.");
+      py::arg("x"), helpOf<bt::block::Softmax>());
   module.def(
       "log_softmax",
       [](const py::object& x) {
         return eachRow(asView(x), [](const auto& v) { return bt::logSoftmax(v); });
       },
-      py::arg("x"), "The logarithm of softmax.");
+      py::arg("x"), helpOf<bt::block::LogSoftmax>());
   module.def("cross_entropy", withViews(&crossEntropy), py::arg("logits"), py::arg("targets"),
              py::arg("reduction") = "mean",
-             "-log_softmax(logits)[target] of each row: their mean, sum, or all ('none').");
+             helpOf<bt::block::CrossEntropy>(" The mean of them, the sum, or all ('none')."));
   module.def("layer_norm", withViews(&layerNorm), py::arg("x"), py::arg("weight"), py::arg("bias"),
-             py::arg("eps") = 1e-5,
-             "Each row shifted and scaled to mean 0 and variance 1, times weight, plus bias.");
-  module.def(
-      "gather", withViews(&gather), py::arg("table"), py::arg("ids"),
-      "The rows of a table that ids name; with ids of shape (n, p), p of them side by side.");
+             py::arg("eps") = 1e-5, helpOf<bt::block::LayerNorm>());
+  module.def("gather", withViews(&gather), py::arg("table"), py::arg("ids"),
+             helpOf<bt::block::Gather>(" With ids of shape (n, p), p rows are side by side."));
   module.def("attention", withViews(&attention), py::arg("x"), py::arg("heads"),
              py::arg("positions") = py::none(),
-             "Causal self-attention. x holds for each head its keys, queries and values side by "
-             "side;\nits rows are sequences of so many positions (one sequence by default).");
+             helpOf<bt::block::Attention>(" By default they are one sequence."));
 }
 
 template <class T> bt::KnownBlocks<T, SharedMemory> knownBlocks() {

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Bring the parts of the stub and of the documentation that follow from op/table.hpp up to date.
 
+The blocks of block/blocks.hpp that have a meaning are in the documentation, too.
+
 python3 scripts/make_table.py            write them into python/burtorch/_core.pyi and docs/operations.md
 python3 scripts/make_table.py --check    write nothing; fail if a file is stale
 
@@ -26,11 +28,17 @@ PART = re.compile(
 )
 
 PROGRAM = r"""
+#include <burtorch/block/blocks.hpp>
 #include <burtorch/op/table.hpp>
 #include <cstdio>
 #define ROW(Name, function) \
   std::printf("%s\t%s\t%s\t%s\t%s\n", kind, #function, #Name, op::Name::symbol, op::Name::meaning);
 #define PRODUCT(Name, function) kind = op::Name::hasBias ? "biased" : "product"; ROW(Name, function)
+template <class B> void printBlock() {
+  if constexpr (requires { B::meaning; })
+    std::printf("block\t%s\t\t%s\t%s\n", B::name, B::symbol, B::meaning);
+}
+template <class... B> void printBlocks(burtorch::block::List<B...>) { (printBlock<B>(), ...); }
 int main() {
   namespace op = burtorch::op;
   const char* kind = "unary";
@@ -42,6 +50,7 @@ int main() {
   kind = "reduction";
   BURTORCH_REDUCTIONS(ROW)
   BURTORCH_PRODUCTS(PRODUCT)
+  printBlocks(burtorch::block::All());
 }
 """
 
@@ -103,6 +112,8 @@ def table() -> list[Operation]:
 def functions(operations: list[Operation]) -> list[str]:
     lines = []
     for operation in operations:
+        if operation.kind == "block":
+            continue
         signatures = SIGNATURES[operation.kind]
         for parameters, result in signatures:
             lines += ["@overload"] if len(signatures) > 1 else []
@@ -118,9 +129,19 @@ def methods(operations: list[Operation], result: str) -> list[str]:
 def rows(operations: list[Operation]) -> list[str]:
     lines = ["", "| C++ | Python | of | meaning | enumerator | in pictures |", "|" + "---|" * 6]
     for o in operations:
+        if o.kind == "block":
+            continue
         names = f"`{o.function}` | `{o.name}` | {OPERANDS[o.kind]}"
         meaning = o.meaning.replace("|", "\\|")
         lines.append(f"| {names} | {meaning} | `e{o.struct}` | `{o.symbol}` |")
+    return [*lines, ""]
+
+
+def blocks(operations: list[Operation]) -> list[str]:
+    lines = ["", "| C++ | meaning | in pictures |", "|---|---|---|"]
+    for o in operations:
+        if o.kind == "block":
+            lines.append(f"| `{o.function}` | {o.meaning} | `{o.symbol}` |")
     return [*lines, ""]
 
 
@@ -134,6 +155,8 @@ def updated(text: str, operations: list[Operation]) -> str:
             if name == "functions"
             else rows(operations)
             if name == "rows"
+            else blocks(operations)
+            if name == "blocks"
             else methods(operations, name)
         )
         return found["open"] + "\n".join([*lines, found["close"]])

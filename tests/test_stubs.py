@@ -95,5 +95,18 @@ def test_what_repeats_the_table_of_operations_is_up_to_date() -> None:
         after = make_table.updated(text, [*operations, more])
         assert after.count("cube_root") == (1 if file.suffix == ".md" else 6), file
     for operation in operations:
+        if operation.kind == "block":
+            continue
         help_text = getattr(bt, operation.name).__doc__
         assert help_text.startswith(f"{operation.meaning}; of "), operation.name
+
+
+def test_blocks_say_what_they_mean() -> None:
+    blocks = [o for o in make_table.table() if o.kind == "block"]
+    assert {"softmax", "affine", "layer_norm"} <= {block.name for block in blocks}
+    for block in blocks:
+        if function := getattr(bt, block.name, None):
+            meaning = block.meaning[0].upper() + block.meaning[1:]
+            assert f"{meaning}." in function.__doc__, block.name
+        row = f"| `{block.function}` | {block.meaning} |"
+        assert row in (make_table.ROOT / "docs" / "operations.md").read_text(encoding="utf-8")

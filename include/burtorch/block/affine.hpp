@@ -50,6 +50,8 @@ struct Affine {
   template <class Frame> static bool isAssigned(const Frame& f, std::size_t view) {
     return view <= f.parameter(0);
   }
+  static constexpr const char* meaning =
+      "W x + b, for each row of x; x may be several views that stand for their concatenation";
   template <class Frame> static bool assigns(const Frame& f) {
     return storeOf(f, gradients) == kernel::Store::assign;
   }
@@ -131,6 +133,7 @@ private:
 struct MatMul {
   static constexpr const char* name = "matmul";
   static constexpr const char* symbol = "@";
+  static constexpr const char* meaning = "the product of two matrices";
 
   template <class Frame> static void forward(const Frame& f) {
     kernel::multiplyNN(f.value(0), f.value(1), f.result(f.value(0).rows), kernel::Store::assign);

@@ -26,6 +26,9 @@ namespace block {
 struct Attention {
   static constexpr const char* name = "attention";
   static constexpr const char* symbol = "attention";
+  static constexpr const char* meaning =
+      "causal self-attention; x holds for each head its keys, queries and values side by side, its "
+      "rows are sequences of so many positions";
 
   template <class Frame> static void forward(const Frame& f) {
     each(f, [&](std::size_t sequence, std::size_t heads, auto* weights) {

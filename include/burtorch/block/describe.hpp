@@ -4,6 +4,7 @@
 // A block is a struct in namespace block and a function that records it, in one file:
 //
 //   name, symbol     of its C++ function; what a picture shows
+//   meaning          optional: what it computes, in words, for Python's help and docs/operations.md
 //   forward(frame)   the results, by kernels; pullback(frame): the gradients of its views
 //   expanded(parts)  its definition: one Value per result, row by row. Tests hold the kernels against it,
 //                    and gradients that are recorded go through it

@@ -30,6 +30,8 @@ namespace block {
 struct Gather {
   static constexpr const char* name = "gather";
   static constexpr const char* symbol = "gather";
+  static constexpr const char* meaning =
+      "the rows of a table that ids name; with several ids to a sample, these rows side by side";
 
   template <class Frame> static void forward(const Frame& f) {
     const auto table = f.value(0);
@@ -67,6 +69,7 @@ struct Gather {
 struct GatherAffine {
   static constexpr const char* name = "gatherAffine";
   static constexpr const char* symbol = "gather, affine";
+  static constexpr const char* meaning = "gather, then affine, without a copy of the rows";
   static constexpr std::size_t first = 3; // parameters before the ids
   static constexpr std::size_t gradients = 1;
   template <class Frame> static bool isAssigned(const Frame&, std::size_t view) {

@@ -24,6 +24,8 @@ struct LayerNorm {
   template <class Frame> static bool isAssigned(const Frame&, std::size_t view) {
     return view != 0;
   }
+  static constexpr const char* meaning =
+      "each row shifted and scaled to mean 0 and variance 1, times weight, plus bias";
   template <class Frame> static bool assigns(const Frame& f) {
     return storeOf(f, gradients) == kernel::Store::assign;
   }

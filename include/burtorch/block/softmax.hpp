@@ -13,9 +13,31 @@ BURTORCH_BEGIN_NAMESPACE
 
 namespace block {
 
-struct Softmax {
+// What blocks share that make a row of each row of their one view; ofRow is their definition.
+template <class B> struct OfEachRow {
+  template <AnyView V> static V of(const V& x) {
+    return applyBlock<B>(x.rows(), x.cols(), 0, std::span<const V>(&x, 1));
+  }
+
+  template <class Frame>
+  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    return hasWholeRows(f, view, samples);
+  }
+
+  template <class Parts> static auto expanded(const Parts& p) {
+    return eachRow(p.views[0], [](const auto& row) { return B::ofRow(row); });
+  }
+  template <class Parts> static void record(const Parts& p) {
+    p.demandOperands(1);
+    p.demandSizes(p.views[0].size());
+    of(p.views[0]);
+  }
+};
+
+struct Softmax : OfEachRow<Softmax> {
   static constexpr const char* name = "softmax";
   static constexpr const char* symbol = "softmax";
+  static constexpr const char* meaning = "e to the power of x over the sum of these, in each row";
   template <class Frame> static void forward(const Frame& f) {
     kernel::softmaxForward(f.value(0), f.result(f.value(0).rows));
   }
@@ -26,11 +48,6 @@ struct Softmax {
       kernel::softmaxBackward(kernel::Matrix<const T>(f.result(rows)), f.adjoint(rows), f.grad(0));
   }
 
-  template <class Frame>
-  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
-    return hasWholeRows(f, view, samples);
-  }
-
   template <class Row> static constexpr auto ofRow(const Row& x) {
     const auto largest = largestOf(x);
     auto y = rowOf(countOf(x), [&](std::size_t j) { return exponential(x[j] - largest); });
@@ -38,19 +55,12 @@ struct Softmax {
     for (auto& each : y) each = each / sum;
     return y;
   }
-  template <class Parts> static auto expanded(const Parts& p) {
-    return eachRow(p.views[0], [](const auto& row) { return ofRow(row); });
-  }
-  template <class Parts> static void record(const Parts& p) {
-    p.demandOperands(1);
-    p.demandSizes(p.views[0].size());
-    softmax(p.views[0]);
-  }
 };
 
-struct LogSoftmax {
+struct LogSoftmax : OfEachRow<LogSoftmax> {
   static constexpr const char* name = "logSoftmax";
   static constexpr const char* symbol = "log softmax";
+  static constexpr const char* meaning = "the logarithm of softmax, in each row";
   template <class Frame> static void forward(const Frame& f) {
     kernel::logSoftmaxForward(f.value(0), f.result(f.value(0).rows));
   }
@@ -62,11 +72,6 @@ struct LogSoftmax {
                                  f.grad(0));
   }
 
-  template <class Frame>
-  static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
-    return hasWholeRows(f, view, samples);
-  }
-
   template <class Row> static auto ofRow(const Row& x) {
     const auto largest = largestOf(x);
     auto y = rowOf(countOf(x), [&](std::size_t j) { return x[j] - largest; });
@@ -75,20 +80,13 @@ struct LogSoftmax {
     for (auto& each : y) each = each - logSum;
     return y;
   }
-  template <class Parts> static auto expanded(const Parts& p) {
-    return eachRow(p.views[0], [](const auto& row) { return ofRow(row); });
-  }
-  template <class Parts> static void record(const Parts& p) {
-    p.demandOperands(1);
-    p.demandSizes(p.views[0].size());
-    logSoftmax(p.views[0]);
-  }
 };
 
 // Parameters: the target of each row. Keeps the probabilities.
 struct CrossEntropy {
   static constexpr const char* name = "crossEntropy";
   static constexpr const char* symbol = "cross-entropy";
+  static constexpr const char* meaning = "-log_softmax(logits)[target] of each row";
   template <class Frame> static void forward(const Frame& f) {
     kernel::crossEntropyForward(f.value(0), f.description.parameters(), f.result(1).first,
                                 probabilities(f));
@@ -127,13 +125,9 @@ private:
 } // namespace block
 
 // eˣ over its sum, of each row.
-template <AnyView V> V softmax(const V& x) {
-  return applyBlock<block::Softmax>(x.rows(), x.cols(), 0, std::span<const V>(&x, 1));
-}
+template <AnyView V> V softmax(const V& x) { return block::Softmax::of(x); }
 // Its logarithm, without leaving the range of the numbers.
-template <AnyView V> V logSoftmax(const V& x) {
-  return applyBlock<block::LogSoftmax>(x.rows(), x.cols(), 0, std::span<const V>(&x, 1));
-}
+template <AnyView V> V logSoftmax(const V& x) { return block::LogSoftmax::of(x); }
 
 // -log softmax(x)[target] of each row: one number per row.
 template <AnyView V, ContiguousIntegers Targets>
