@@ -79,7 +79,8 @@ template <class Cell> struct Recurrent {
     Row all;
     for (std::size_t row = 0; row < o.x.rows(); ++row) {
       Row before; // empty: zeros
-      if (row % t != 0) before.assign(all.end() - Cell::states * h, all.end());
+      if (row % t != 0)
+        before.assign(all.end() - static_cast<std::ptrdiff_t>(Cell::states * h), all.end());
       else if (!o.initial.isEmpty())
         for (const auto& each : o.initial.row(row / t)) before.push_back(each);
       const auto x = o.x.row(row);
