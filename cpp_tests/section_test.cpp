@@ -143,6 +143,8 @@ TEST_CASE("a section says what mixes samples") {
         bt::Samples::sum);
   CHECK(ask([&](const auto& x) { return 2.0 * bt::reduceMean(bt::softmax(x)) + w[0]; }).root ==
         bt::Samples::mean);
+  CHECK(ask([&](const auto& x) { return bt::reduceMean(bt::affine(x, w.row(0))); }).root ==
+        bt::Samples::mean);
   const auto mixed = ask([&](const auto& x) { return bt::reduceMean(bt::affine(x, w)); });
   CHECK(mixed.root == bt::Samples::mixed);
   CHECK(mixed.operation == "affine");

@@ -96,7 +96,9 @@ def test_a_replayed_loss_is_the_eager_one(tape: Any, n: int) -> None:
             value, gradient = eager(net, *batch)
             net.grads = 99.0
             assert net.loss_and_grad(*batch) == pytest.approx(value, rel=close(tape))
-            np.testing.assert_allclose(net.grads, gradient, rtol=100 * close(tape), atol=close(tape))
+            np.testing.assert_allclose(
+                net.grads, gradient, rtol=100 * close(tape), atol=close(tape)
+            )
             assert net.loss(*batch) == pytest.approx(value, rel=close(tape))
             for _, p in net.named_parameters():
                 p.data = p.data * 0.9
@@ -228,8 +230,15 @@ def test_fit(tape: Any) -> None:
     y = x[:, :2] * 0.5
     seen = []
     history = bt.fit(
-        net, x, y, epochs=30, batch=8, validation=(x, y), quiet=True,
-        optimizer=bt.optim.AdamW(net, lr=0.01), callback=lambda h: seen.append(h.steps),
+        net,
+        x,
+        y,
+        epochs=30,
+        batch=8,
+        validation=(x, y),
+        quiet=True,
+        optimizer=bt.optim.AdamW(net, lr=0.01),
+        callback=lambda h: seen.append(h.steps),
     )
     assert history.complete and history.steps == 30 * 7 and len(seen) == 30
     assert history.loss[-1] < 0.2 * history.loss[0]
@@ -325,7 +334,9 @@ def test_what_is_wrong_is_said(tape: Any) -> None:
         def loss(self, x: Any, y: Any) -> Any:
             return self(x)
 
-    with pytest.raises(TypeError, match=r"Vector.loss must return a Value .* View of shape \(2, 2\)"):
+    with pytest.raises(
+        TypeError, match=r"Vector.loss must return a Value .* View of shape \(2, 2\)"
+    ):
         Vector().loss_and_grad(x, y)
 
     class Outside(Net):

@@ -67,7 +67,9 @@ def fit(
     arrays = [np.asarray(x) for x in data]
     if not arrays or any(a.ndim == 0 or len(a) != len(arrays[0]) for a in arrays):
         shapes = ", ".join(str(a.shape) for a in arrays)
-        raise ValueError(f"fit takes arrays with as many rows each, at least one: {shapes or 'none'}")
+        raise ValueError(
+            f"fit takes arrays with as many rows each, at least one: {shapes or 'none'}"
+        )
     samples = len(arrays[0])
     optimizer = optim.AdamW(net) if optimizer is None else optimizer
     random = np.random.Generator(np.random.PCG64(seed))

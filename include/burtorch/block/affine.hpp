@@ -92,6 +92,9 @@ struct Affine {
 
   template <class Frame>
   static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {
+    if (view == 0) // the rows of a matrix times one vector
+      return f.views() == 2 && f.parameter(0) == 0 && f.value(1).rows == 1 &&
+             hasWholeRows(f, view, samples);
     return view > f.parameter(0) && hasWholeRows(f, view, samples);
   }
 

@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
-
 from .. import _core as bt
-from .layers import Module
+from .module import Module
 
 
 class Sequential(Module):
@@ -26,26 +24,6 @@ class Sequential(Module):
         for i, layer in enumerate(self.layers):
             yield str(i), layer
 
-    def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Return copies of what all layers store by name."""
-        return {
-            f"{i}.{name}": x
-            for i, layer in enumerate(self.layers)
-            for name, x in layer.state_dict().items()
-        }
-
-    def load_state_dict(self, state: Mapping[str, ArrayLike], strict: bool = True) -> None:
-        """Set what all layers store. If a name or a shape does not fit, nothing is changed."""
-        from ._state import fitting
-
-        shapes = {name: x.shape for name, x in self.state_dict().items()}
-        fits = fitting(self, shapes, state, strict)
-        for i, layer in enumerate(self.layers):
-            head = f"{i}."
-            layer.load_state_dict(
-                {name[len(head) :]: x for name, x in fits.items() if name.startswith(head)}, strict
-            )
-
     def __len__(self) -> int:
         return len(self.layers)
 
@@ -57,10 +35,8 @@ class Sequential(Module):
 
     def forward(self, x: Any) -> Any:
         for layer in self.layers:
-            x = layer(x)  # type: ignore[operator]
+            x = layer(x)
         return x
-
-    __call__ = forward
 
 
 class _Function(Module):
@@ -86,16 +62,12 @@ class Flatten(_Function):
             return x
         return x.reshape(x.shape[0], x.size // x.shape[0] if x.shape[0] else 0)
 
-    __call__ = forward
-
 
 class ReLU(_Function):
     """max(0, x)."""
 
     def forward(self, x: bt.View) -> bt.View:
         return bt.relu(x)
-
-    __call__ = forward
 
 
 class Tanh(_Function):
@@ -104,16 +76,12 @@ class Tanh(_Function):
     def forward(self, x: bt.View) -> bt.View:
         return bt.tanh(x)
 
-    __call__ = forward
-
 
 class Sigmoid(_Function):
     """1 / (1 + e⁻ˣ)."""
 
     def forward(self, x: bt.View) -> bt.View:
         return bt.sigmoid(x)
-
-    __call__ = forward
 
 
 class GELU(_Function):
@@ -122,13 +90,9 @@ class GELU(_Function):
     def forward(self, x: bt.View) -> bt.View:
         return bt.gelu(x)
 
-    __call__ = forward
-
 
 class SiLU(_Function):
     """x / (1 + e⁻ˣ)."""
 
     def forward(self, x: bt.View) -> bt.View:
         return bt.silu(x)
-
-    __call__ = forward

@@ -121,8 +121,6 @@ class Conv2d(_Convolution):
             self.kernel_size,
         )
 
-    __call__ = forward
-
 
 class Conv1d(_Convolution):
     """Filters over signals: (b, in_channels, length) gives (b, out_channels, …)."""
@@ -140,8 +138,6 @@ class Conv1d(_Convolution):
             shape,
             self.kernel_size[0],
         )
-
-    __call__ = forward
 
 
 class _Pool(Module):
@@ -173,13 +169,9 @@ class MaxPool2d(_Pool):
     def forward(self, x: bt.View, shape: Sequence[int] | None = None) -> bt.View:
         return bt.max_pool2d(x, self.kernel_size, self.stride, shape)
 
-    __call__ = forward
-
 
 class AvgPool2d(_Pool):
     """The mean of each window."""
 
     def forward(self, x: bt.View, shape: Sequence[int] | None = None) -> bt.View:
         return bt.avg_pool2d(x, self.kernel_size, self.stride, shape)
-
-    __call__ = forward

@@ -40,13 +40,13 @@ from ..transforms import _transforming
 from ._state import fitting
 
 _changes = 0  # of attributes of any module
+_recording = False
 _VERIFY_EVERY = 100
-_keys = bt.Random(0)  # from which dropout draws
 
 
-def seed_dropout(number: int) -> None:
-    """Restart the generator from which replayed modules draw what they drop."""
-    _keys.state = bt.Random(number).state
+def is_recording() -> bool:
+    """Whether a module's function is being called to be recorded: nothing should be counted then."""
+    return _recording
 
 
 def _found(name: str, value: Any) -> Iterator[tuple[str, bt.View | bt.Value | Module]]:
@@ -81,7 +81,7 @@ def _replayed(loss: Callable[..., Any]) -> Callable[..., Any]:
     def wrapper(self: Module, *data: Any, micro_batch: int | Literal["auto"] = "auto") -> Any:
         if not data or any(isinstance(x, (bt.View, bt.Value, Indices)) for x in data):
             return loss(self, *data)
-        return self._run("loss", data, _micro_batch(micro_batch), 1)
+        return self._replay(data, _micro_batch(micro_batch))
 
     wrapper.__wrapped_loss__ = loss  # type: ignore[attr-defined]
     return wrapper
@@ -109,6 +109,10 @@ class _Recordings:
         containers = (c for x in everything for c in _containers(x))
         self.containers = [(c, _content(c)) for c in containers]
         self.calls = 0
+        #: What counts batches, and what draws.
+        self.counting = [m for m in module.modules() if hasattr(m, "count_batch")]
+        random = (getattr(m, "random", None) for m in module.modules())
+        self.random: Any = next((r for r in random if isinstance(r, bt.Random)), None)
 
     def are_of(self, module: Module) -> bool:
         if self.seen != _changes:
@@ -176,12 +180,12 @@ class Module:
             if not name.startswith("_") and name not in buffers:
                 yield from _found(name, value)
 
-    def register_buffer(self, name: str, view: bt.View) -> None:
+    def register_buffer(self, name: str, view: bt.View | bt.Value) -> None:
         """Set an attribute that is stored with the module and not learned."""
         setattr(self, name, view)
         vars(self).setdefault("_buffers", []).append(name)
 
-    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, bt.View]]:
+    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Any]]:
         """Yield what is stored with the module and not learned."""
         for name in vars(self).get("_buffers", ()):
             yield prefix + name, getattr(self, name)
@@ -348,8 +352,31 @@ class Module:
 
     def _record(self, what: str, plan: Any, samples: int, arrays: list[NDArray[Any]]) -> None:
         """Call the function with so many samples and keep what it did."""
+        global _recording
         parameters = self.parameters()
         tape = parameters[0].tape
+        buffers = [(view, np.array(view.data)) for _, view in self.named_buffers()]
+        random = self._recordings().random
+        drawn = random.state if random is not None else None
+        _recording, outer = True, _recording
+        try:
+            self._record_with(what, plan, samples, arrays, tape, parameters)
+        finally:  # what a call changes, replaying it will
+            _recording = outer
+            for view, numbers in buffers:
+                view.data = numbers
+            if random is not None:
+                random.state = drawn
+
+    def _record_with(
+        self,
+        what: str,
+        plan: Any,
+        samples: int,
+        arrays: list[NDArray[Any]],
+        tape: Any,
+        parameters: list[Any],
+    ) -> None:
         with tape, bt._plans.Recorder(tape, parameters) as recorder, _transforming(tape):
             data: list[Any] = []
             places = 0
@@ -380,9 +407,13 @@ class Module:
             self._record(what, plan, missing, arrays)
         return plan, arrays
 
-    def _run(self, what: str, data: tuple[Any, ...], micro: int, threads: int) -> float:
-        plan, arrays = self._ready(what, data, micro, threads)
-        return float(plan.loss(*arrays, micro_batch=micro, key=_key(plan)))
+    def _replay(self, data: tuple[Any, ...], micro: int) -> float:
+        plan, arrays = self._ready("loss", data, micro, 1)
+        return float(plan.loss(*arrays, micro_batch=micro, key=self._key(plan)))
+
+    def _key(self, plan: Any) -> int:
+        """Draw a key for what layers like dropout draw, from the generator of the first of them."""
+        return int(self._recordings().random.bits()) if plan.draws else 0
 
     def loss_and_grad(
         self,
@@ -402,13 +433,17 @@ class Module:
         if threads < 1:
             raise ValueError(f"threads must be at least 1: {threads}")
         plan, arrays = self._ready("loss", data, micro, threads)
-        key = _key(plan)
+        key = self._key(plan)
         loss = plan.loss_and_grad(
             *arrays, micro_batch=micro, threads=threads, accumulate=accumulate, key=key
         )
+        recordings = self._recordings()
+        for layer in recordings.counting:
+            if layer.training:
+                layer.count_batch()
         if _verifies and not accumulate and not plan.draws:
-            self._recordings().calls += 1
-            if self._recordings().calls % _VERIFY_EVERY == 0:
+            recordings.calls += 1
+            if recordings.calls % _VERIFY_EVERY == 0:
                 self.verify(*data)
         return float(loss)
 
@@ -423,13 +458,13 @@ class Module:
     def per_sample_grads(self, *data: ArrayLike) -> NDArray[Any]:
         """The gradient of each sample's own loss: an array (b, num_parameters); .grads stays."""
         plan, arrays = self._ready("loss", data, 1, 1)
-        grads: NDArray[Any] = plan.per_sample_grads(*arrays, key=_key(plan))
+        grads: NDArray[Any] = plan.per_sample_grads(*arrays, key=self._key(plan))
         return grads
 
     def predict(self, *data: ArrayLike) -> NDArray[Any]:
         """What forward gives for a batch, as an array: recorded once and replayed, without gradients."""
         plan, arrays = self._ready("forward", data, 0, 1)
-        results: NDArray[Any] = plan.results(*arrays, micro_batch=0, key=_key(plan))
+        results: NDArray[Any] = plan.results(*arrays, micro_batch=0, key=self._key(plan))
         return results
 
     def verify(self, *data: ArrayLike) -> None:
@@ -479,10 +514,6 @@ def _size(part: Any) -> int:
 
 def _as_view(part: Any) -> bt.View:
     return part if isinstance(part, bt.View) else bt.vector([part])
-
-
-def _key(plan: Any) -> int:
-    return _keys.bits() if plan.draws else 0
 
 
 def _floats(recorder: Any, argument: int, numbers: NDArray[Any], start: int) -> Callable[..., Any]:

@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .. import _core as bt
 from . import layers
-from ._state import fitting
-from .layers import Module, _parameter
+from .layers import _parameter
+from .module import Module, is_recording
 
 
 class _BatchNorm(Module):
@@ -24,15 +24,18 @@ class _BatchNorm(Module):
     """
 
     _ranks: tuple[int, ...] = ()
+    running_mean: bt.View
+    running_var: bt.View
+    num_batches_tracked: bt.Value
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1) -> None:
         self.eps = eps
         self.momentum = momentum
         self.weight = _parameter((num_features,), "ones")
         self.bias = _parameter((num_features,), "zeros")
-        self.running_mean = _parameter((num_features,), "zeros")
-        self.running_var = _parameter((num_features,), "ones")
-        self.num_batches_tracked = 0
+        self.register_buffer("running_mean", _parameter((num_features,), "zeros"))
+        self.register_buffer("running_var", _parameter((num_features,), "ones"))
+        self.register_buffer("num_batches_tracked", bt.Value(0.0))
 
     @property
     def config(self) -> dict[str, Any]:
@@ -47,28 +50,6 @@ class _BatchNorm(Module):
         yield "weight", self.weight
         yield "bias", self.bias
 
-    def buffers(self) -> Iterable[tuple[str, bt.View]]:
-        """Yield what is stored beside the parameters and never differentiated."""
-        yield "running_mean", self.running_mean
-        yield "running_var", self.running_var
-
-    def state_dict(self) -> dict[str, NDArray[Any]]:
-        """Return copies of parameters and running statistics by name."""
-        state = super().state_dict()
-        state.update({name: view.data.copy() for name, view in self.buffers()})
-        state["num_batches_tracked"] = np.array(self.num_batches_tracked)
-        return state
-
-    def load_state_dict(self, state: Mapping[str, ArrayLike], strict: bool = True) -> None:
-        """Set parameters and running statistics. If a name or a shape does not fit, nothing is changed."""
-        mine = {**dict(self.named_parameters()), **dict(self.buffers())}
-        shapes: dict[str, tuple[int, ...]] = {name: view.shape for name, view in mine.items()}
-        fits = fitting(self, {**shapes, "num_batches_tracked": ()}, state, strict)
-        if "num_batches_tracked" in fits:
-            self.num_batches_tracked = int(fits.pop("num_batches_tracked"))
-        for name, x in fits.items():
-            mine[name].data = x
-
     def forward(self, x: bt.View | ArrayLike) -> bt.View:
         shape = tuple(x.shape) if isinstance(x, bt.View) else np.shape(x)
         if len(shape) not in self._ranks:
@@ -76,21 +57,23 @@ class _BatchNorm(Module):
                 f"{type(self).__name__} takes {' or '.join(map(str, self._ranks))} dimensions, "
                 f"not the shape {shape}"
             )
-        training = bool(getattr(self, "training", True))
         y = bt.batch_norm(
             x,
             self.weight,
             self.bias,
             self.running_mean,
             self.running_var,
-            training,
+            self.training,
             self.momentum,
             self.eps,
         )
-        self.num_batches_tracked += training
+        if self.training and not is_recording():
+            self.count_batch()
         return y
 
-    __call__ = forward
+    def count_batch(self) -> None:
+        """Note that a batch went through in training; replays do so, too."""
+        self.num_batches_tracked.data += 1
 
 
 class BatchNorm1d(_BatchNorm):
@@ -130,8 +113,6 @@ class Dropout(Module):
         return ()
 
     def forward(self, x: bt.View) -> bt.View:
-        if not getattr(self, "training", True) or self.p == 0:
+        if not self.training or self.p == 0:
             return x
         return bt.dropout(x, self.p, self.random.bits())
-
-    __call__ = forward

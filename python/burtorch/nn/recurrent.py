@@ -164,8 +164,6 @@ class _Sequences(_Recurrent):
             self._pair([_shaped(each, shape_of_state) for each in ends]),
         )
 
-    __call__ = forward
-
 
 class _Cell(_Recurrent):
     """One step."""
@@ -201,8 +199,6 @@ class _Cell(_Recurrent):
             initial = parts[0] if len(parts) == 1 else bt.concat(parts, axis=1)
         states = self._run("", x, initial, 1)
         return self._pair([self._part(states, which, 0, 1) for which in range(self._states)])
-
-    __call__ = forward
 
 
 class LSTM(_Sequences):
