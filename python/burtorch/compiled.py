@@ -908,7 +908,7 @@ class Compiled:
         Traceback (most recent call last):
             ...
         burtorch.compiled.VerifyError: the value is 6 in the recording and 15 now; the first difference: \
-operation 0 (mulByConstant) gives 6.000000 in the recording and 15.000000 now
+operation 0 (mul) gives 6.000000 in the recording and 15.000000 now
         """
         recordings, flat = self._prepare(arguments, keywords)
         self._verify(recordings, flat)

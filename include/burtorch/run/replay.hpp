@@ -698,12 +698,13 @@ private:
       sweepFrom_.push_back(varies[output] ? steps[tape().recordOf(output) + 1] : steps[0]);
     for (const Record& record : tape().records()) {
       hasBlocks_ |= record.isBlock();
-      if (record.isBlock()) hideUnvarying(record, varies);
+      if (record.isBlock() && variables_ != inputs_.size()) hideUnvarying(record, varies);
     }
     planSweep();
   }
 
-  // A block computes no gradients of operands that lead to no variable.
+  // A block computes no gradients of operands that lead to no variable. Kernels may then add in another order,
+  // so this is done where there is data only: without it, gradients are those of the tape bit for bit.
   void hideUnvarying(const Record& record, const std::vector<bool>& varies) {
     const detail::BlockDescription<T, Index> d(detail::TapeAccess::columns(*owned_).operands +
                                                record.a);
