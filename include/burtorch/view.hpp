@@ -277,29 +277,32 @@ template <class R> std::span<const std::ranges::range_value_t<R>> spanOf(const R
   return range;
 }
 
-template <class B, class Frame>
-constexpr auto isAssignedOf() -> bool (*)(const Frame&, std::size_t) {
-  if constexpr (requires { B::gradients; })
-    return [](const Frame& f, std::size_t view) { return B::isAssigned(f, view); };
-  else return nullptr;
-}
-template <class B> constexpr std::size_t gradientsOf() {
-  if constexpr (requires { B::gradients; }) return B::gradients;
-  else return static_cast<std::size_t>(-1);
-}
-template <class B> constexpr std::size_t keyOf() {
-  if constexpr (requires { B::key; }) return B::key;
-  else return static_cast<std::size_t>(-1);
-}
-template <class B, class Frame>
-constexpr auto keepsSamplesOf() -> bool (*)(const Frame&, std::size_t, std::size_t) {
-  if constexpr (requires(const Frame& f) { B::keepsSamples(f, 0, 0); })
-    return
-        [](const Frame& f, std::size_t view, std::size_t n) { return B::keepsSamples(f, view, n); };
-  else return nullptr;
-}
-
 } // namespace detail
+
+// What a block may say of itself; see block/describe.hpp. Each may be null, or `none`.
+template <class T, class Index> struct BlockTraits {
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  bool (*keepsSamples)(const BlockFrame<T, Index>&, std::size_t view,
+                       std::size_t samples) = nullptr;
+  bool (*isAssigned)(const BlockFrame<T, Index>&, std::size_t view) = nullptr;
+  std::size_t gradients = none, key = none; // places among the parameters
+};
+
+template <class B, class T, class Index>
+inline constexpr BlockTraits<T, Index> blockTraits = [] {
+  using Frame = BlockFrame<T, Index>;
+  BlockTraits<T, Index> traits;
+  if constexpr (requires(const Frame& f) { B::keepsSamples(f, 0, 0); })
+    traits.keepsSamples = [](const Frame& f, std::size_t view, std::size_t samples) {
+      return B::keepsSamples(f, view, samples);
+    };
+  if constexpr (requires { B::gradients; }) {
+    traits.gradients = B::gradients;
+    traits.isAssigned = [](const Frame& f, std::size_t view) { return B::isAssigned(f, view); };
+  }
+  if constexpr (requires { B::key; }) traits.key = B::key;
+  return traits;
+}();
 
 // Leaves on a tape.
 template <class T, class... O>
@@ -318,9 +321,7 @@ View<T, O...> matrix(Tape<T, O...>& tape, std::size_t rows, std::size_t cols,
 // contributes nothing, not even 0·∞ = NaN, and is not pulled, unless it has gradients to assign.
 template <class B, class T, class Index>
 inline constexpr BlockMethods<T, Index> blockMethods{
-    B::name,
-    B::symbol,
-    [](const BlockFrame<T, Index>& frame) { B::forward(frame); },
+    B::name, B::symbol, [](const BlockFrame<T, Index>& frame) { B::forward(frame); },
     [](const BlockFrame<T, Index>& frame) {
       const std::span<const T> adjoint(frame.grads + frame.first, frame.count);
       bool assigns = false;
@@ -328,10 +329,7 @@ inline constexpr BlockMethods<T, Index> blockMethods{
       if (!assigns && std::ranges::all_of(adjoint, [](const T& g) { return isZero(g); })) return;
       B::pullback(frame);
     },
-    detail::keepsSamplesOf<B, BlockFrame<T, Index>>(),
-    detail::isAssignedOf<B, BlockFrame<T, Index>>(),
-    detail::gradientsOf<B>(),
-    detail::keyOf<B>()};
+    &blockTraits<B, T, Index>};
 
 // rows × cols results of a block of `operands`, which live on one tape; it keeps `kept` numbers, of
 // which the first may be given. Its parameters are those in `parameters`, then those in `more` (a

@@ -72,8 +72,7 @@ public:
 
   // What was recorded since the mark, up to these nodes: the results of the section.
   Section(TapeType& tape, const typename TapeType::Mark& mark, NodeRange results)
-      : base_(mark.nodes()), at_(base_), root_(results.end() - 1 - base_),
-        results_(results.count) {
+      : base_(mark.nodes()), at_(base_), root_(results.end() - 1 - base_), results_(results.count) {
     const auto all = tape.records();
     const std::size_t last = tape.recordOf(results.end() - 1);
     if (results.first < base_ || last == all.size())
@@ -101,8 +100,9 @@ public:
       leafValues_.insert(leafValues_.end(), values.begin() + offset(base_ + each.first),
                          values.begin() + offset(base_ + each.end()));
     for (const Record& record : records_)
-      if (record.isBlock() && description(record).methods().key != Methods::none)
-        drawing_.push_back(record.a + placeOfParameter(record, description(record).methods().key));
+      if (record.isBlock() && description(record).methods().traits->key != Traits::none)
+        drawing_.push_back(record.a +
+                           placeOfParameter(record, description(record).methods().traits->key));
   }
 
   std::size_t nodes() const { return nodes_; }
@@ -156,7 +156,8 @@ public:
         eachOld([&](std::size_t v, std::size_t first, std::size_t n) {
           if (!isParameter(first, n)) d.hide(v);
         });
-        if (d.methods().isAssigned != nullptr && d.methods().gradients != Methods::none) {
+        if (d.methods().traits->isAssigned != nullptr &&
+            d.methods().traits->gradients != Traits::none) {
           bool can = true, any = false;
           std::vector<NodeRange> ranges;
           eachOld([&](std::size_t v, std::size_t first, std::size_t n) {
@@ -167,7 +168,7 @@ public:
               return first < other.end() && other.first < first + n;
             });
             ranges.push_back({first, n});
-            if (!d.methods().isAssigned(frame, v)) can = can && apart;
+            if (!d.methods().traits->isAssigned(frame, v)) can = can && apart;
             else {
               can = can && clean && apart && isParameter(first, n);
               any = true;
@@ -175,11 +176,12 @@ public:
           });
           // What is assigned must all be parameters: an inner weight's gradient adds up.
           for (std::size_t v = 0; v < d.views(); ++v)
-            if (d.view(v)[0] >= at_ && d.methods().isAssigned(frame, v)) can = false;
+            if (d.view(v)[0] >= at_ && d.methods().traits->isAssigned(frame, v)) can = false;
           if (can && any) {
-            assigning_.push_back(record.a + placeOfParameter(record, d.methods().gradients));
+            assigning_.push_back(record.a +
+                                 placeOfParameter(record, d.methods().traits->gradients));
             eachOld([&](std::size_t v, std::size_t first, std::size_t n) {
-              if (d.methods().isAssigned(frame, v))
+              if (d.methods().traits->isAssigned(frame, v))
                 std::fill_n(assigned.begin() + offset(first), n, true);
             });
           }
@@ -330,7 +332,7 @@ public:
       for (std::size_t v = 0; v < d.views(); ++v) {
         const Samples kind = kindOf(d.view(v)[0], d.viewSize(v), tags, n);
         if (kind == Samples::shared) continue;
-        const auto keeps = d.methods().keepsSamples;
+        const auto keeps = d.methods().traits->keepsSamples;
         if (kind != Samples::apart || keeps == nullptr || !keeps(frame, v, n))
           return {Samples::mixed, nameOf(record)};
         depends = true;
@@ -352,7 +354,7 @@ public:
   }
 
 private:
-  using Methods = BlockMethods<T, Index>;
+  using Traits = BlockTraits<T, Index>;
   struct Tag {
     Samples kind;
     std::uint32_t sample;

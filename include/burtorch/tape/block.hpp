@@ -26,18 +26,14 @@
 BURTORCH_BEGIN_NAMESPACE
 
 template <class T, class Index> struct BlockFrame;
+template <class T, class Index> struct BlockTraits; // view.hpp: what a block says of itself
 
 // What a block is: one constant of this type per block and scalar type.
 template <class T, class Index> struct BlockMethods {
-  const char* name;   // of its C++ function
-  const char* symbol; // what a picture shows
+  const char *name, *symbol; // of its C++ function; what a picture shows
   void (*forward)(const BlockFrame<T, Index>&);
   void (*pullback)(const BlockFrame<T, Index>&);
-  // What a block may say of itself, see block/describe.hpp; each may be null, or `none`.
-  static constexpr std::size_t none = static_cast<std::size_t>(-1);
-  bool (*keepsSamples)(const BlockFrame<T, Index>&, std::size_t view, std::size_t samples);
-  bool (*isAssigned)(const BlockFrame<T, Index>&, std::size_t view);
-  std::size_t gradients, key; // places among the parameters
+  const BlockTraits<T, Index>* traits;
 };
 
 namespace detail {
