@@ -106,7 +106,8 @@ def test_a_transformer_block_has_the_gradient_of_differences() -> None:
     x = bt.matrix(np.cos(np.arange(24.0)).reshape(6, 4))
 
     def loss() -> bt.Value:
-        return (block(x, positions=3) ** 2).sum()
+        total: bt.Value = (block(x, positions=3) ** 2).sum()
+        return total
 
     loss().backward()
     for name, view in block.named_parameters():

@@ -47,7 +47,7 @@ def test_batch_norm_keeps_statistics_beside_its_parameters() -> None:
     assert state["num_batches_tracked"] == 1
     np.testing.assert_allclose(state["running_mean"], 0.1 * x.mean((0, 2, 3)))
     np.testing.assert_allclose(state["running_var"], 0.9 + 0.1 * x.var((0, 2, 3), ddof=1))
-    layer.training = False  # type: ignore[attr-defined]
+    layer.training = False
     layer(x)
     assert layer.state_dict()["running_mean"].tolist() == state["running_mean"].tolist()
     other = bt.nn.Sequential(bt.nn.ReLU(), bt.nn.BatchNorm2d(3))
@@ -72,7 +72,7 @@ def test_dropout_draws_from_its_generator_and_rests_in_evaluation() -> None:
     assert 0.2 < (first.data == 0).mean() < 0.3
     bt.backward(first.sum())
     assert x.grad.tolist() == first.data.tolist()
-    layer.training = False  # type: ignore[attr-defined]
+    layer.training = False
     assert layer(x) is x
 
 
@@ -105,7 +105,7 @@ def test_sequential_and_functions() -> None:
     x = bt.matrix(np.ones((5, 3)))
     y = x
     for layer in net:
-        y = layer(y)  # type: ignore[operator]
+        y = layer(y)
     assert net(x).data.tolist() == y.data.tolist()
     assert len(net) == 7
     assert isinstance(net[1], bt.nn.Tanh)

@@ -246,9 +246,8 @@ def gradients(net: Any, x: Any, y: Any, **options: Any) -> Loop:
 
 def gpt_of_layers() -> Any:
     """Return the paper's GPT as a user would write it."""
-    import numpy as np
-
     import burtorch as bt
+    import numpy as np
 
     random = bt.Random(0)
 

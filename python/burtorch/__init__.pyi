@@ -4,6 +4,7 @@ from . import nn as nn
 from . import optim as optim
 from . import viz as viz
 from ._core import *  # noqa: F403
+from ._fit import fit as fit
 from ._paths import __version__ as __version__
 from ._paths import get_cmake_dir as get_cmake_dir
 from ._paths import get_include as get_include

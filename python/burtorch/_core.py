@@ -50,6 +50,7 @@ _models = _module._models
 _optim = _module._optim
 _viz = _module._viz
 _compile = _module._compile
+_plans = _module._plans
 _data = _module._data
 _every_row = _module._every_row
 _runs = _module._runs

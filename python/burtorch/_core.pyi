@@ -982,6 +982,7 @@ def _every_row(x: View, first: int, distance: int, parts: int = 1) -> View: ...
 def _runs(views: list[View]) -> list[tuple[View, list[int]]]: ...
 
 _compile: Any
+_plans: Any
 
 @type_check_only
 class _Viz:  # a module inside the module

@@ -78,7 +78,7 @@ class Indices:
         return self if np.dtype(dtype).kind in "iu" else self._floats(self._places)
 
     @property
-    def T(self) -> Indices:
+    def T(self) -> Indices:  # noqa: N802 - as arrays call it
         return self._same(lambda x: x.T)
 
     def _refuse(self, *_: Any) -> Any:
@@ -90,7 +90,7 @@ class Indices:
 
     __bool__ = __int__ = __index__ = __float__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
-    __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __eq__ = __ne__ = _refuse
     __hash__ = object.__hash__
 
     def __array__(self, *_: Any, **__: Any) -> Any:

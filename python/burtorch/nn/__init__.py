@@ -17,8 +17,8 @@ from .layers import (
     activation,
     seed,
 )
-from .module import Module
 from .models import GPT, CharMLP, Parameter
+from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, Dropout
 from .recurrent import GRU, LSTM, GRUCell, LSTMCell
 

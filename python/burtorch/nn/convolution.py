@@ -16,7 +16,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from .. import _core as bt
-from .layers import Module, _parameter
+from .layers import _parameter
+from .module import Module
 
 
 def _shaped(view: bt.View, shape: tuple[int, ...]) -> bt.View:

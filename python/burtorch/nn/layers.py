@@ -172,7 +172,7 @@ class MLP(Module):
 
     def forward(self, x: bt.View | ArrayLike) -> bt.View:
         activate = ACTIVATIONS[self.activation]
-        y = self.layers[0](x)
+        y: bt.View = self.layers[0](x)
         for layer in self.layers[1:]:
             y = layer(activate(y))
         return y
@@ -263,7 +263,8 @@ class SelfAttention(Module):
 
     def forward(self, x: bt.View, positions: int | None = None) -> bt.View:
         everything = bt.affine(self.keys_queries_values, x)
-        return self.projection(bt.attention(everything, self.heads, positions))
+        y: bt.View = self.projection(bt.attention(everything, self.heads, positions))
+        return y
 
 
 class TransformerBlock(Module):
@@ -292,8 +293,9 @@ class TransformerBlock(Module):
         yield "ln2", self.norm2
 
     def forward(self, x: bt.View, positions: int | None = None) -> bt.View:
-        y = x + self.attention(self.norm1(x), positions)
-        return y + self.down(bt.relu(self.up(self.norm2(y))))
+        y: bt.View = x + self.attention(self.norm1(x), positions)
+        y = y + self.down(bt.relu(self.up(self.norm2(y))))
+        return y
 
 
 def _checked(name: str) -> str:

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from .. import _core as bt
 from .convolution import _shaped
-from .layers import Module, _as_view, _parameter
+from .layers import _as_view, _parameter
+from .module import Module
 
 
 class _Recurrent(Module):
