@@ -108,10 +108,8 @@ public:
     }
     std::vector<typename Section::IntegerData> integers;
     for (const IndexUse& use : recorder.log) {
-      if (use.record < section.firstRecord() ||
-          use.record >= section.firstRecord() + section.records().size())
-        continue;
-      const std::size_t record = use.record - section.firstRecord();
+      const std::size_t record = section.placeOf(use.record);
+      if (record == Section::none) continue;
       IntegerInput input{0, section.wordOf(record, use.parameter), use.places, true};
       // Places count through all arguments.
       for (auto place = use.places.front(); place >= size(sizes_[input.argument] * samples);)

@@ -77,7 +77,7 @@ public:
       input.places.assign(array.data(), array.data() + array.size());
     }
     if (trace_.from + trace_.inputs == input.nodes.first) trace_.inputs += input.nodes.count;
-    else trace_.late.push_back(input.nodes);
+    else trace_.late.emplace_back(input.nodes.first, input.nodes.end());
     reals.push_back(std::move(input));
     return view;
   }

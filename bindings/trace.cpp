@@ -18,8 +18,8 @@ bool Trace::dependOnInputs(const AnyTape& any, std::size_t first, std::size_t co
   const std::size_t node = first + count - 1; // the newest of them
   std::vector<bool> varies(node + 1 - from);
   std::fill_n(varies.begin(), std::min(inputs, varies.size()), true);
-  for (const auto& each : late)
-    for (std::size_t i = each.first; i < each.end() && i <= node; ++i) varies[i - from] = true;
+  for (const auto& [begin, end] : late)
+    for (std::size_t i = begin; i < end && i <= node; ++i) varies[i - from] = true;
   visitPlain(const_cast<AnyTape&>(any), [&](const auto& t) {
     for (const auto& record : t.tape.records()) {
       if (record.firstResult() < from) continue;

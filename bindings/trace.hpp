@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-#include <burtorch/run/section.hpp>
-
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace burtorch_python {
@@ -25,7 +24,7 @@ struct Trace {
   std::size_t from, inputs; // where the inputs are; older nodes do not depend on them
   bool isDynamic;           // else a comparison is an error
   std::vector<Branch> branches{};
-  std::vector<burtorch::NodeRange> late{}; // inputs that came later
+  std::vector<std::pair<std::size_t, std::size_t>> late{}; // inputs that came later: from, up to
 
   // Whether one of these nodes depends on the inputs.
   bool dependOnInputs(const AnyTape& tape, std::size_t first, std::size_t count) const;

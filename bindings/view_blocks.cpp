@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -204,7 +205,9 @@ struct Integers {
   void note(AnyTape& tape, std::size_t parameter, std::size_t limit) const {
     if (!places || array.size() == 0 || tape.indexLog == nullptr) return;
     visitPlain(tape, [&](auto& t) {
-      tape.indexLog->push_back({t.tape.records().size() - 1, parameter, limit,
+      tape.indexLog->push_back({t.tape.records().size() - 1,
+                                parameter,
+                                limit,
                                 {places->data(), places->data() + places->size()}});
     });
   }
@@ -214,6 +217,29 @@ struct Integers {
   Numbers<std::int64_t> array;
   std::optional<Numbers<std::int64_t>> places;
 };
+
+// While a function is recorded: w·x + b where x is just what gather made, whose integers are data. Together
+// they are one block, which multiplies each row that occurs once. An empty view if x is nothing of the kind.
+template <class T>
+ViewOf<T> affineOfGathered(TapeOf<T>& t, const ViewOf<T>& w, const ViewOf<T>& x,
+                           const ViewOf<T>& b) {
+  if (t.indexLog == nullptr || x.size() == 0) return {};
+  for (std::size_t i = t.indexLog->size(); i-- != 0;) {
+    const IndexUse use = (*t.indexLog)[i];
+    const auto frame = t.tape.frame(t.tape.records()[use.record]);
+    const auto& d = frame.description;
+    if (frame.first != x.sysGetRawNodeIndex() || frame.count != x.size()) continue;
+    if (std::string_view(d.methods().name) != bt::block::Gather::name) return {};
+    const auto table = ViewOf<T>::at(t.tape, d.view(0)[0], d.view(0)[1], d.view(0)[2]);
+    if (x.cols() != w.cols() || x.cols() % table.cols() != 0) return {};
+    const std::vector<std::size_t> ids(d.parameters(), d.parameters() + use.places.size());
+    const auto y = bt::gatherAffine(table, ids, w, b);
+    t.indexLog->push_back(
+        {t.tape.records().size() - 1, bt::block::GatherAffine::first, use.limit, use.places});
+    return y;
+  }
+  return {};
+}
 
 // w·x + b for a vector, x·wᵀ + b for the rows of a matrix; x may be a list of views side by side.
 py::object affine(const py::object& weights, const py::object& inputs, const py::object& bias) {
@@ -246,7 +272,13 @@ py::object affine(const py::object& weights, const py::object& inputs, const py:
   return append(*w.tape, shape, [&]<class T>() {
     std::vector<ViewOf<T>> parts;
     for (const PyView* each : x) parts.push_back(each->as<T>());
-    return bt::affine(w.as<T>(), parts, b == nullptr ? ViewOf<T>() : b->as<T>());
+    const ViewOf<T> offsets = b == nullptr ? ViewOf<T>() : b->as<T>();
+    if (parts.size() == 1)
+      if (const auto y =
+              affineOfGathered(static_cast<TapeOf<T>&>(*w.tape), w.as<T>(), parts[0], offsets);
+          !y.isEmpty())
+        return y;
+    return bt::affine(w.as<T>(), parts, offsets);
   });
 }
 
@@ -340,7 +372,7 @@ py::object gather(const py::object& table, const py::object& ids) {
   const py::ssize_t cols = static_cast<py::ssize_t>(perRow) * from.shape[1];
   py::object rows =
       append(*from.tape, shape.empty() ? Shape{cols} : Shape{shape[0], cols},
-                [&]<class T>() { return bt::gather(from.as<T>(), indices.span(), perRow); });
+             [&]<class T>() { return bt::gather(from.as<T>(), indices.span(), perRow); });
   indices.note(*from.tape, 0, static_cast<std::size_t>(shapeOf(from).front()));
   return rows;
 }

@@ -51,7 +51,7 @@ def eager(net: bt.nn.Module, *arguments: Any) -> tuple[float, np.ndarray]:
     with tape, tape.scope():
         net.zero_grad()
         floats = [_data(a, net.parameters()[0]) if a.dtype.kind == "f" else a for a in arguments]
-        loss = getattr(type(net).loss, "__wrapped_loss__")(net, *floats)
+        loss = getattr(type(net).loss, "__wrapped_loss__")(net, *floats)  # noqa: B009
         loss.backward()
         return loss.data, np.concatenate([np.ravel(p.grad) for p in net.parameters()])
 

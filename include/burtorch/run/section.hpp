@@ -82,6 +82,7 @@ public:
         std::ranges::partition_point(all, [&](const Record& r) { return r.result < base_; }) -
         all.begin());
     records_.assign(all.begin() + offset(firstRecord_), all.begin() + offset(last + 1));
+    removeDead(tape);
     for (const Record& record : records_) tape.eachField(record, DemandOld{{}, tape, base_});
     operands_.assign(tape.operands().begin(), tape.operands().end());
     constants_.assign(tape.constants().begin(), tape.constants().end());
@@ -91,11 +92,10 @@ public:
     const auto keep = [&](std::size_t end) { // leaves
       if (node < end) leaves_.push_back({node - base_, end - node});
     };
-    for (const Record& record : records_) {
-      keep(record.firstResult());
-      node = record.result + std::size_t{1};
+    for (std::size_t r = firstRecord_; r <= last; ++r) {
+      keep(all[r].firstResult());
+      node = all[r].result + std::size_t{1};
     }
-    keep(base_ + nodes_);
     for (const NodeRange& each : leaves_)
       leafValues_.insert(leafValues_.end(), values.begin() + offset(base_ + each.first),
                          values.begin() + offset(base_ + each.end()));
@@ -202,9 +202,14 @@ public:
       operands_[word] = static_cast<Index>(ParameterGradients::accumulate);
   }
 
+  // Where in records() the record is that stood there on the tape; none if it is no part of the section.
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+  std::size_t placeOf(std::size_t record) const {
+    const std::size_t i = record - firstRecord_; // of older ones too large
+    return i < places_.size() ? places_[i] : none;
+  }
   // Where the integers of a block stand among the operands, from one of its parameters on: to be written before
-  // a run. Records are counted from firstRecord(), as they were on the tape.
-  std::size_t firstRecord() const { return firstRecord_; }
+  // a run.
   std::size_t wordOf(std::size_t record, std::size_t parameter) const {
     return records_[record].a + placeOfParameter(records_[record], parameter);
   }
@@ -365,6 +370,29 @@ private:
   static void append(std::vector<NodeRange>& ranges, std::size_t node) {
     if (!ranges.empty() && ranges.back().end() == node) ++ranges.back().count;
     else ranges.push_back({node, 1});
+  }
+
+  // Leaves out what the results do not depend on.
+  void removeDead(const TapeType& tape) {
+    std::vector<bool> needed(nodes_);
+    std::fill_n(needed.begin() + offset(root_ + 1 - results_), results_, true);
+    places_.assign(records_.size(), none);
+    for (std::size_t r = records_.size(); r-- != 0;) {
+      const auto first = needed.begin() + offset(records_[r].firstResult() - base_);
+      if (std::none_of(first, first + offset(records_[r].results()), [](bool n) { return n; }))
+        continue;
+      places_[r] = 0;
+      tape.forEachOperand(records_[r], [&](std::size_t i) {
+        if (i >= base_) needed[i - base_] = true;
+      });
+    }
+    std::size_t kept = 0;
+    for (std::size_t r = 0; r < places_.size(); ++r)
+      if (places_[r] != none) {
+        records_[kept] = records_[r];
+        places_[r] = kept++;
+      }
+    records_.resize(kept);
   }
 
   // What a section takes from outside was not computed there: its gradient would end.
@@ -566,6 +594,7 @@ private:
       nodes_ = 0;               // where its nodes began, where they begin now, how many there are
   std::size_t root_, results_;  // the last of the results, counted from there; how many they are
   std::size_t firstRecord_ = 0; // on the tape
+  std::vector<std::size_t> places_; // of the records there were
   std::vector<Record> records_;
   std::vector<Index> operands_;
   std::vector<T> constants_, leafValues_;
