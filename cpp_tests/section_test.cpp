@@ -13,6 +13,8 @@
 
 namespace bt = burtorch;
 
+namespace section_test { // names of its own where tests are compiled together
+
 namespace {
 
 using SectionTape = bt::Tape<double>;
@@ -163,3 +165,5 @@ TEST_CASE("a section refuses what was computed outside of it") {
   CHECK_THROWS_WITH_AS(bt::Section<double>(tape, mark, bt::NodeRange{root.sysGetRawNodeIndex(), 1}),
                        doctest::Contains("computed outside"), bt::Error);
 }
+
+} // namespace section_test
