@@ -212,3 +212,38 @@ def summary(loss: float, gradients: Any) -> list[float]:
             total += float(np.abs(wide).sum())
             squares += float(wide @ wide)
     return [float(loss), total, squares**0.5]
+
+
+def layered(work: str, parameters: Parameters) -> tuple[dict[str, Any], Any, Any]:
+    """Return the weights of a network of images or of sequences by PyTorch's names, inputs and targets.
+
+    conv: 1 channel of 28×28, 8 filters of 3×3, relu, pool 2, 16 filters, relu, pool 2, 10 classes. lstm: 20 steps of 8
+    numbers, 32 units, one number from the last state.
+    """
+    import numpy as np
+
+    b = parameters["b"]
+    if work == "conv":
+        shapes: dict[str, tuple[int, ...]] = {
+            "first.weight": (8, 1, 3, 3),
+            "first.bias": (8,),
+            "second.weight": (16, 8, 3, 3),
+            "second.bias": (16,),
+        }
+        x_shape, last, y = (b, 1, 28, 28), (10, 400), (numbers(b, 2) * 10).astype(np.int64)
+    else:
+        shapes = {
+            "lstm.weight_ih_l0": (128, 8),
+            "lstm.weight_hh_l0": (128, 32),
+            "lstm.bias_ih_l0": (128,),
+            "lstm.bias_hh_l0": (128,),
+        }
+        x_shape, last, y = (b, 20, 8), (1, 32), numbers(b, 2).astype(np.float32).reshape(b, 1)
+    shapes.update({"out.weight": last, "out.bias": last[:1]})
+    weights = {}
+    for at, (name, shape) in enumerate(shapes.items()):
+        fan = int(np.prod(shape[1:])) or 1
+        drawn = (2 * numbers(int(np.prod(shape)), 5 + at) - 1) / fan**0.5
+        weights[name] = drawn.astype(np.float32).reshape(shape)
+    x = (2 * numbers(int(np.prod(x_shape)), 1) - 1).astype(np.float32).reshape(x_shape)
+    return weights, x, y

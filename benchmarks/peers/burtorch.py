@@ -20,6 +20,7 @@ from benchmarks.works import (
     eager,
     files,
     function_of,
+    layered,
     model,
     network,
     summary,
@@ -242,6 +243,35 @@ def gradients(net: Any, x: Any, y: Any, **options: Any) -> Loop:
         return lambda: summary(loss, [net.grads])
 
     return loop
+
+
+@PEER.offers("Python module", "conv", "lstm", tolerance=1e-3)
+def layered_module(work: str, parameters: Parameters) -> Loop:
+    import burtorch as bt
+
+    class Conv(bt.nn.Module):
+        def __init__(self) -> None:
+            self.first, self.second = bt.nn.Conv2d(1, 8, 3), bt.nn.Conv2d(8, 16, 3)
+            self.pool, self.out = bt.nn.MaxPool2d(2), bt.nn.Linear(400, 10)
+
+        def loss(self, x: Any, y: Any) -> Any:
+            for layer in (self.first, self.second):
+                x = self.pool(bt.relu(layer(x)))
+            return bt.cross_entropy(self.out(x.reshape(len(x), 400)), y)
+
+    class Lstm(bt.nn.Module):
+        def __init__(self) -> None:
+            self.lstm, self.out = bt.nn.LSTM(8, 32), bt.nn.Linear(32, 1)
+
+        def loss(self, x: Any, y: Any) -> Any:
+            _, (h, _) = self.lstm(x)
+            return bt.mse_loss(self.out(h[0]), y)
+
+    weights, x, y = layered(work, parameters)
+    with bt.Tape("float32"):
+        net = Conv() if work == "conv" else Lstm()
+    net.load_state_dict(weights)
+    return gradients(net, x, y)
 
 
 def gpt_of_layers() -> Any:

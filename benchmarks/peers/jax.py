@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
-from benchmarks.works import BATCH, GRAPHS, INPUTS, model, network, summary
+from benchmarks.works import BATCH, GRAPHS, INPUTS, layered, model, network, summary
 
 PEER = Peer("JAX", pip=["jax", "numpy"], packages=["jax", "jaxlib"])
 
@@ -176,5 +176,51 @@ def layers(work: str, parameters: Parameters) -> Loop:
             loss, gradients = run(p, x, y)
             jax.block_until_ready(gradients)
         return lambda: summary(loss, [g for pair in gradients for g in pair])
+
+    return loop
+
+
+@PEER.offers("jit", "conv", "lstm", tolerance=1e-3)
+def networks(work: str, parameters: Parameters) -> Loop:
+    import jax
+    import jax.numpy as jnp
+
+    weights, x, y = layered(work, parameters)
+
+    def convolved(p: Any, h: Any, name: str) -> Any:
+        h = jax.lax.conv_general_dilated(h, p[f"{name}.weight"], (1, 1), "VALID")
+        h = jax.nn.relu(h + p[f"{name}.bias"][:, None, None])
+        windows = (1, 1, 2, 2)
+        return jax.lax.reduce_window(h, -jnp.inf, jax.lax.max, windows, windows, "VALID")
+
+    def last_state(p: Any, x: Any) -> Any:
+        inputs = x @ p["lstm.weight_ih_l0"].T + p["lstm.bias_ih_l0"] + p["lstm.bias_hh_l0"]
+
+        def step(state: Any, a: Any) -> Any:
+            h, c = state
+            i, f, g, o = jnp.split(a + h @ p["lstm.weight_hh_l0"].T, 4, axis=1)
+            c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+            return (jax.nn.sigmoid(o) * jnp.tanh(c), c), None
+
+        zeros = jnp.zeros((len(x), 32), jnp.float32)
+        (h, _), _ = jax.lax.scan(step, (zeros, zeros), inputs.swapaxes(0, 1))
+        return h
+
+    def loss_of(p: Any, x: Any, y: Any) -> Any:
+        if work == "lstm":
+            return jnp.mean((last_state(p, x) @ p["out.weight"].T + p["out.bias"] - y) ** 2)
+        for name in ("first", "second"):
+            x = convolved(p, x, name)
+        return cross_entropy(x.reshape(len(x), 400) @ p["out.weight"].T + p["out.bias"], y)
+
+    run = jax.jit(jax.value_and_grad(loss_of))
+    p = {name: jnp.asarray(w) for name, w in weights.items()}
+    x, y = jnp.asarray(x), jnp.asarray(y)
+
+    def loop(count: int) -> Outputs:
+        for _ in range(count):
+            loss, gradients = run(p, x, y)
+            jax.block_until_ready(gradients)
+        return lambda: summary(loss, gradients.values())
 
     return loop

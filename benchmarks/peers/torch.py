@@ -3,7 +3,7 @@
 from typing import Any
 
 from benchmarks.registry import Loop, Outputs, Parameters, Peer
-from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, files, model, summary
+from benchmarks.works import ACTIVATIONS, GRAPHS, INPUTS, files, layered, model, summary
 
 PEER = Peer("PyTorch", pip=["torch==2.13.0", "numpy"])
 
@@ -134,5 +134,38 @@ def large_file(work: str, parameters: Parameters) -> Loop:
         for _ in range(count):
             state = torch.load(parameters["path"], weights_only=True)
         return [sum(w.numel() for w in state.values())]
+
+    return loop
+
+
+@PEER.offers("eager", "conv", "lstm", tolerance=1e-3)
+def networks(work: str, parameters: Parameters) -> Loop:
+    import torch
+    from torch.nn import functional as nn
+
+    torch.set_num_threads(1)
+    weights, x, y = layered(work, parameters)
+    p = {name: torch.tensor(w, requires_grad=True) for name, w in weights.items()}
+    x, y = torch.tensor(x), torch.tensor(y)
+    lstm = torch.nn.LSTM(8, 32, batch_first=True)
+    if work == "lstm":
+        lstm.load_state_dict({n[5:]: torch.tensor(w) for n, w in weights.items() if "lstm" in n})
+        p.update({f"lstm.{name}": w for name, w in lstm.named_parameters()})
+
+    def loss_of() -> Any:
+        if work == "lstm":
+            return nn.mse_loss(nn.linear(lstm(x)[1][0][0], p["out.weight"], p["out.bias"]), y)
+        h = x
+        for name in ("first", "second"):
+            h = nn.max_pool2d(nn.conv2d(h, p[f"{name}.weight"], p[f"{name}.bias"]).relu(), 2)
+        return nn.cross_entropy(nn.linear(h.flatten(1), p["out.weight"], p["out.bias"]), y)
+
+    def loop(count: int) -> Outputs:
+        for _ in range(count):
+            for w in p.values():
+                w.grad = None
+            loss = loss_of()
+            loss.backward()
+        return lambda: summary(loss.item(), [w.grad for w in p.values()])
 
     return loop
