@@ -82,11 +82,7 @@ public:
         ++i;
       }
     for (const auto& each : ranges_) count_ += each.count;
-    for (const auto& each : parameters_)
-      if (const auto nodes = nodesIn(each); nodes.end() > end_) {
-        newest_ = each;
-        end_ = nodes.end();
-      }
+    if (!ranges_.empty()) watch(ranges_.back());
   }
 
   // What was recorded for so many samples.
@@ -146,6 +142,8 @@ public:
     for (const auto& each : section.outside())
       recorded->alive.push_back(
           newView(t, ViewOf<T>::at(t.tape, each.first, 1, each.count), Shape{size(each.count)}));
+    if (!section.outside().empty() && section.outside().back().end() > end_)
+      watch(section.outside().back());
     perSample_ = std::max<std::size_t>(section.bytes() / samples, 1);
     results_ = nodes.count / samples;
     if (sections_.size() >= mostSections) {
@@ -160,11 +158,9 @@ public:
   // Whether what it reads is where it was when recording. Nodes keep their order, so if the newest has not
   // moved, none has.
   bool isCurrent() const {
-    if (newest_ && nodesIn(newest_).end() != end_) return false;
-    return std::ranges::all_of(sections_, [](const auto& each) {
-      const Recorded& r = *each.second;
-      return r.alive.empty() || nodesIn(r.alive.back()).end() == r.section.outside().back().end();
-    });
+    const auto v = newestView_->as<T>();
+    v.check();
+    return v.sysGetRawNodeIndex() + v.size() == end_;
   }
 
   std::size_t samplesAtATime(std::size_t n, std::size_t wanted) const {
@@ -208,6 +204,16 @@ public:
   py::object loss(const py::args& arguments, std::size_t wanted, std::uint64_t key) {
     return run(arguments, wanted, 1, [&](Batch& batch) {
       return part(batch, here(), 0, batch.samples, key, [](auto&&...) {});
+    });
+  }
+
+  // The same for arguments and options as they usually are; None also if they are not.
+  py::object plain(const py::args& arguments) {
+    if (draws_) return py::none();
+    for (const auto& each : arguments)
+      if (!isArgument(each)) return py::none();
+    return run(arguments, 0, 1, [&](Batch& batch) {
+      return gradientPart(batch, here(), 0, batch.samples, 0, false);
     });
   }
 
@@ -274,6 +280,13 @@ private:
 
   static py::ssize_t size(std::size_t n) { return static_cast<py::ssize_t>(n); }
   static std::ptrdiff_t offset(std::size_t n) { return static_cast<std::ptrdiff_t>(n); }
+  void watch(const bt::NodeRange& nodes) {
+    auto& t = tape();
+    newest_ =
+        newView(t, ViewOf<T>::at(t.tape, nodes.first, 1, nodes.count), Shape{size(nodes.count)});
+    newestView_ = &viewOf(newest_);
+    end_ = nodes.end();
+  }
   TapeOf<T>& tape() const { return static_cast<TapeOf<T>&>(*tape_); }
   Columns columns() const { return bt::detail::TapeAccess::columns(tape().tape); }
 
@@ -435,7 +448,8 @@ private:
   Ref<AnyTape> tape_;
   std::vector<py::object> parameters_;
   std::vector<bt::NodeRange> ranges_; // of all parameters
-  py::object newest_;                 // of the parameters
+  py::object newest_; // a handle to the newest nodes that it reads, which keeps them
+  const PyView* newestView_ = nullptr;
   std::size_t count_ = 0, end_ = 0;
   std::vector<std::size_t> sizes_;
   std::vector<Limit> limits_;
@@ -455,31 +469,12 @@ template <class T> void registerPlan(py::module_& module, const char* name) {
       .def("add", &P::add, py::arg("recorder"), py::arg("samples"), py::arg("result"))
       .def("missing", &P::missing, py::arg("samples"), py::arg("micro_batch"), py::arg("threads"))
       .def("samples_at_a_time", &P::samplesAtATime, py::arg("samples"), py::arg("micro_batch"))
-      .def(
-          "loss",
-          [](P& plan, const py::args& arguments, std::size_t wanted, std::uint64_t key) {
-            return plan.loss(arguments, wanted, key);
-          },
-          py::arg("micro_batch"), py::arg("key"))
-      .def(
-          "loss_and_grad",
-          [](P& plan, const py::args& arguments, std::size_t wanted, std::size_t threads,
-             bool accumulate, std::uint64_t key) {
-            return plan.lossAndGradient(arguments, wanted, threads, accumulate, key);
-          },
-          py::arg("micro_batch"), py::arg("threads"), py::arg("accumulate"), py::arg("key"))
-      .def(
-          "per_sample_grads",
-          [](P& plan, const py::args& arguments, std::uint64_t key) {
-            return plan.perSampleGradients(arguments, key);
-          },
-          py::arg("key"))
-      .def(
-          "results",
-          [](P& plan, const py::args& arguments, std::size_t wanted, std::uint64_t key) {
-            return plan.results(arguments, wanted, key);
-          },
-          py::arg("micro_batch"), py::arg("key"))
+      .def("loss", &P::loss, py::arg("micro_batch"), py::arg("key"))
+      .def("plain_loss_and_grad", &P::plain)
+      .def("loss_and_grad", &P::lossAndGradient, py::arg("micro_batch"), py::arg("threads"),
+           py::arg("accumulate"), py::arg("key"))
+      .def("per_sample_grads", &P::perSampleGradients, py::arg("key"))
+      .def("results", &P::results, py::arg("micro_batch"), py::arg("key"))
       .def_property_readonly("is_current", &P::isCurrent)
       .def_property_readonly("mixes", &P::mixes)
       .def_property_readonly("draws", &P::draws);

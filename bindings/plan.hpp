@@ -100,6 +100,7 @@ struct Argument {
   pybind11::array owner;
   std::variant<const float*, const double*, const std::int32_t*, const std::int64_t*> numbers;
 };
+bool isArgument(const pybind11::handle& object);
 Argument argumentOf(const pybind11::handle& object);
 
 // Below what the integers of an argument must be, for each of a sample's; empty: they are no indices.

@@ -29,19 +29,27 @@ AnyTape& tapeOf(const py::handle& object) {
   return isView(object) ? *viewOf(object).tape : *asValue(object.ptr())->tape;
 }
 
-Argument argumentOf(const py::handle& object) {
+namespace {
+
+template <class N> bool holds(const py::handle& object) {
+  return py::array_t<N, py::array::c_style>::check_(object);
+}
+template <class N> Argument argumentAs(const py::handle& object) {
   const auto array = py::reinterpret_borrow<py::array>(object);
-  const auto as = [&]<class N>(std::type_identity<N>) -> Argument {
-    return {array, static_cast<const N*>(array.data())};
-  };
-  if (py::array_t<float, py::array::c_style>::check_(object))
-    return as(std::type_identity<float>{});
-  if (py::array_t<double, py::array::c_style>::check_(object))
-    return as(std::type_identity<double>{});
-  if (py::array_t<std::int64_t, py::array::c_style>::check_(object))
-    return as(std::type_identity<std::int64_t>{});
-  if (py::array_t<std::int32_t, py::array::c_style>::check_(object))
-    return as(std::type_identity<std::int32_t>{});
+  return {array, static_cast<const N*>(array.data())};
+}
+
+} // namespace
+
+bool isArgument(const py::handle& object) {
+  return holds<float>(object) || holds<double>(object) || holds<std::int64_t>(object) ||
+         holds<std::int32_t>(object);
+}
+Argument argumentOf(const py::handle& object) {
+  if (holds<float>(object)) return argumentAs<float>(object);
+  if (holds<double>(object)) return argumentAs<double>(object);
+  if (holds<std::int64_t>(object)) return argumentAs<std::int64_t>(object);
+  if (holds<std::int32_t>(object)) return argumentAs<std::int32_t>(object);
   throw py::type_error("data are contiguous arrays of float32, float64, int32 or int64");
 }
 

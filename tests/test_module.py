@@ -350,5 +350,5 @@ def test_what_is_wrong_is_said(tape: Any) -> None:
         def loss(self, x: Any, y: Any) -> Any:
             return (bt.affine(self._scaled, x) ** 2).mean()
 
-    with pytest.raises(bt.Error, match="computed outside of it"):
+    with pytest.raises(ValueError, match="computed outside of it"):
         Outside().loss_and_grad(x, y)

@@ -62,6 +62,7 @@ def _found(name: str, value: Any) -> Iterator[tuple[str, bt.View | bt.Value | Mo
 
 
 def _containers(value: Any) -> Iterator[Any]:
+    """Yield the lists and dicts among attributes: what they hold may change unseen."""
     if isinstance(value, (list, dict)):
         yield value
     if isinstance(value, (list, tuple, dict)):
@@ -105,14 +106,34 @@ class _Recordings:
         self.plans: dict[Any, Any] = {}
         self.seen = _changes
         self.versions = module._versions()
-        everything = (x for m in module.modules() for x in vars(m).values())
+        everything = (
+            x for m in module.modules() for name, x in vars(m).items() if not name.startswith("_")
+        )
         containers = (c for x in everything for c in _containers(x))
         self.containers = [(c, _content(c)) for c in containers]
         self.calls = 0
+        #: The way of most calls: a plan for arguments like the last ones.
+        self.plain: Callable[..., float | None] = lambda *_: None
+        self.training = module.training
+        self.like: list[tuple[Any, Any]] = []
         #: What counts batches, and what draws.
         self.counting = [m for m in module.modules() if hasattr(m, "count_batch")]
         random = (getattr(m, "random", None) for m in module.modules())
         self.random: Any = next((r for r in random if isinstance(r, bt.Random)), None)
+
+    def fit(self, module: Module, data: tuple[Any, ...]) -> bool:
+        """Whether `plain` is for these arguments, and nothing has changed."""
+        if (
+            self.seen != _changes
+            or self.training is not module.training
+            or len(data) != len(self.like)
+            or _verifies
+        ):
+            return False
+        for x, (shape, dtype) in zip(data, self.like):
+            if type(x) is not np.ndarray or x.dtype is not dtype or x.shape[1:] != shape:
+                return False
+        return all(_content(c) == content for c, content in self.containers)
 
     def are_of(self, module: Module) -> bool:
         if self.seen != _changes:
@@ -151,7 +172,7 @@ class Module:
         vars(self)["_version"] = vars(self).get("_version", 0) + 1
 
     def __repr__(self) -> str:
-        shapes = [f"{name} {tuple(view.shape)}" for name, view in self.named_parameters()]
+        shapes = [f"{name} {np.shape(view.data)}" for name, view in self.named_parameters()]
         more = ", …" if len(shapes) > 4 else ""
         return f"{type(self).__name__}({', '.join(shapes[:4])}{more})"
 
@@ -271,7 +292,7 @@ class Module:
         mine = dict((*self._named(""), *self.named_buffers()))
         shapes = {name: np.shape(view.data) for name, view in mine.items()}
         for name, x in fitting(self, shapes, state, strict).items():
-            mine[name].data = x
+            mine[name].data = x if np.ndim(x) else float(x)
 
     def _flat(self, part: str) -> tuple[NDArray[Any], bool]:
         """All parameters' numbers or gradients; whether they are the tape's own memory."""
@@ -364,7 +385,7 @@ class Module:
         finally:  # what a call changes, replaying it will
             _recording = outer
             for view, numbers in buffers:
-                view.data = numbers
+                view.data = numbers if numbers.ndim else float(numbers)
             if random is not None:
                 random.state = drawn
 
@@ -381,10 +402,12 @@ class Module:
             data: list[Any] = []
             places = 0
             for k, array in enumerate(arrays):
-                few = np.resize(array, (samples, *array.shape[1:]))
-                if few.dtype.kind == "f":
+                shape = (samples, *array.shape[1:])
+                if array.dtype.kind == "f":
+                    few = np.resize(array, shape)
                     data.append(recorder.data(k, few))
-                else:
+                else:  # zeros, which are right for every table: a run says what is wrong, and where
+                    few = np.zeros(shape, array.dtype)
                     at = np.arange(places, places + few.size).reshape(few.shape)
                     data.append(Indices(few, at, _floats(recorder, k, few, places)))
                 places += few.size
@@ -429,6 +452,10 @@ class Module:
         or into two megabytes where that is more, 256 at most. Otherwise the batch runs as a whole, and
         asking for a micro_batch is an error that names the operation.
         """
+        recorded: _Recordings | None = vars(self).get("_recorded")
+        if micro_batch == "auto" and threads == 1 and not accumulate and recorded is not None:
+            if recorded.fit(self, data) and (value := recorded.plain(*data)) is not None:
+                return value
         micro = _micro_batch(micro_batch)
         if threads < 1:
             raise ValueError(f"threads must be at least 1: {threads}")
@@ -438,6 +465,10 @@ class Module:
             *arrays, micro_batch=micro, threads=threads, accumulate=accumulate, key=key
         )
         recordings = self._recordings()
+        if not recordings.counting:
+            recordings.training = self.training
+            recordings.like = [(a.shape[1:], a.dtype) for a in arrays]
+            recordings.plain = plan.plain_loss_and_grad
         for layer in recordings.counting:
             if layer.training:
                 layer.count_batch()
@@ -490,7 +521,7 @@ class Module:
                 eager = [np.array(p.grad) for p in parameters]
         finally:
             for p, g in zip(parameters, before):
-                p.grad = g
+                p.grad = g if g.ndim else float(g)
         tolerance = 1e-3 if tape.dtype == "float32" else 1e-9
         if not np.isclose(loss, value, rtol=tolerance, atol=tolerance, equal_nan=True):
             raise bt.Error(
