@@ -467,7 +467,9 @@ class Module:
         recordings = self._recordings()
         if not recordings.counting:
             recordings.training = self.training
-            recordings.like = [(a.shape[1:], a.dtype) for a in arrays]
+            recordings.like = [
+                (a.shape[1:], getattr(x, "dtype", None)) for a, x in zip(arrays, data)
+            ]
             recordings.plain = plan.plain_loss_and_grad
         for layer in recordings.counting:
             if layer.training:
