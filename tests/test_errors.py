@@ -18,6 +18,7 @@ BUILT_IN: dict[str, type[Exception]] = {
     "BranchError": TypeError,
     "AnomalyError": ArithmeticError,
     "GradientError": AssertionError,
+    "VerifyError": AssertionError,
     "CompilerError": RuntimeError,
     "DataError": ValueError,
     "DrawingError": RuntimeError,

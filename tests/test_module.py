@@ -312,7 +312,7 @@ def test_verify_finds_what_changed_unseen(tape: Any) -> None:
     net.loss_and_grad(*batch)
     net.verify(*batch)
     net.mask[1] = 1.0
-    with pytest.raises(bt.Error, match="takes from outside has changed"):
+    with pytest.raises(bt.VerifyError, match="takes from outside has changed"):
         net.verify(*batch)
 
 

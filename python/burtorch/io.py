@@ -432,7 +432,7 @@ class Checkpoint:
 
 def _parameters(model: Any) -> dict[str, NDArray[Any]]:
     """By name, without a copy where there are arrays."""
-    if isinstance(getattr(model, "values", None), np.ndarray):
+    if not hasattr(model, "named_parameters"):  # a model whose parameters are arrays
         return {each.name: each.data for each in model.parameters()}
     state: dict[str, NDArray[Any]] = model.state_dict()
     return state

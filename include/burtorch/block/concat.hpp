@@ -21,7 +21,7 @@ namespace block {
 struct Concat {
   static constexpr const char* name = "concat";
   static constexpr const char* symbol = "concat";
-  static constexpr const char* meaning = "a copy of views side by side, row by row";
+  static constexpr const char* meaning = "a copy of views one after the other along an axis";
 
   template <class Frame> static void forward(const Frame& f) {
     const auto y = f.result(f.value(0).rows);

@@ -121,6 +121,7 @@ private:
 struct Take : Gather {
   static constexpr const char* name = "take";
   static constexpr const char* symbol = "take";
+  static constexpr const char* meaning = "the rows of a view at given places";
 
   template <class Frame>
   static bool keepsSamples(const Frame& f, std::size_t view, std::size_t samples) {

@@ -501,7 +501,9 @@ class Module:
         return results
 
     def verify(self, *data: ArrayLike) -> None:
-        """Run the loss as it is written and compare with the recording; raise bt.Error where they differ."""
+        """Run the loss as it is written and compare with the recording; raise bt.VerifyError where they differ."""
+        from ..compiled import VerifyError
+
         parameters = self.parameters()
         tape = parameters[0].tape
         before = [np.array(p.grad) for p in parameters]
@@ -526,13 +528,13 @@ class Module:
                 p.grad = g if g.ndim else float(g)
         tolerance = 1e-3 if tape.dtype == "float32" else 1e-9
         if not np.isclose(loss, value, rtol=tolerance, atol=tolerance, equal_nan=True):
-            raise bt.Error(
+            raise VerifyError(
                 f"the recording of {type(self).__name__}.loss gives {loss}, the program {value}: what it "
                 "takes from outside has changed since it was recorded"
             )
         for name, a, b in zip(names, replayed, eager):
             if not np.allclose(a, b, rtol=tolerance, atol=tolerance, equal_nan=True):
-                raise bt.Error(
+                raise VerifyError(
                     f"the recording of {type(self).__name__}.loss gives another gradient of {name} than the "
                     "program: what it takes from outside has changed since it was recorded"
                 )

@@ -8,7 +8,7 @@ dimensions at most, sequences are rows, sample by sample, and `steps` says how m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ class _Recurrent(Module):
 
     _gates = 0
     _states = 0  # h, and c beside it
-    _block: Callable[..., bt.View]
+    _block = ""  # the function of one layer
 
     def _make(self, suffix: str, inputs: int, bias: bool, random: bt.Random | None) -> None:
         """Make the weights of one layer: all of them are drawn as those of `hidden_size` inputs."""
@@ -63,7 +63,8 @@ class _Recurrent(Module):
             getattr(self, name + suffix, None)
             for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         ]
-        return type(self)._block(x, *weights, initial, steps)
+        y: bt.View = getattr(bt, self._block)(x, *weights, initial, steps)
+        return y
 
     def _part(self, states: bt.View, which: int, step: int | None, steps: int) -> bt.View:
         """One of the states (0: h, 1: c), of all steps or of one."""
@@ -206,25 +207,25 @@ class LSTM(_Sequences):
     """Long short-term memory: `output, (h, c) = lstm(x)`, or `lstm(x, (h, c))` from given states."""
 
     _gates, _states = 4, 2
-    _block = staticmethod(bt.lstm)
+    _block = "lstm"
 
 
 class GRU(_Sequences):
     """Gated recurrent units: `output, h = gru(x)`, or `gru(x, h)` from a given state."""
 
     _gates, _states = 3, 1
-    _block = staticmethod(bt.gru)
+    _block = "gru"
 
 
 class LSTMCell(_Cell):
     """One step of an LSTM: `h, c = cell(x, (h, c))`."""
 
     _gates, _states = 4, 2
-    _block = staticmethod(bt.lstm)
+    _block = "lstm"
 
 
 class GRUCell(_Cell):
     """One step of a GRU: `h = cell(x, h)`."""
 
     _gates, _states = 3, 1
-    _block = staticmethod(bt.gru)
+    _block = "gru"
