@@ -230,7 +230,8 @@ def layered(work: str, parameters: Parameters) -> tuple[dict[str, Any], Any, Any
             "second.weight": (16, 8, 3, 3),
             "second.bias": (16,),
         }
-        x_shape, last, y = (b, 1, 28, 28), (10, 400), (numbers(b, 2) * 10).astype(np.int64)
+        x_shape: tuple[int, ...] = (b, 1, 28, 28)
+        last, y = (10, 400), (numbers(b, 2) * 10).astype(np.int64)
     else:
         shapes = {
             "lstm.weight_ih_l0": (128, 8),
@@ -238,7 +239,8 @@ def layered(work: str, parameters: Parameters) -> tuple[dict[str, Any], Any, Any
             "lstm.bias_ih_l0": (128,),
             "lstm.bias_hh_l0": (128,),
         }
-        x_shape, last, y = (b, 20, 8), (1, 32), numbers(b, 2).astype(np.float32).reshape(b, 1)
+        x_shape = (b, 20, 8)
+        last, y = (1, 32), numbers(b, 2).astype(np.float32).reshape(b, 1)
     shapes.update({"out.weight": last, "out.bias": last[:1]})
     weights = {}
     for at, (name, shape) in enumerate(shapes.items()):

@@ -34,7 +34,7 @@ namespace {
 template <class N> bool holds(const py::handle& object) {
   return py::array_t<N, py::array::c_style>::check_(object);
 }
-template <class N> Argument argumentAs(const py::handle& object) {
+template <class N> Argument viewed(const py::handle& object) {
   const auto array = py::reinterpret_borrow<py::array>(object);
   return {array, static_cast<const N*>(array.data())};
 }
@@ -46,10 +46,10 @@ bool isArgument(const py::handle& object) {
          holds<std::int32_t>(object);
 }
 Argument argumentOf(const py::handle& object) {
-  if (holds<float>(object)) return argumentAs<float>(object);
-  if (holds<double>(object)) return argumentAs<double>(object);
-  if (holds<std::int64_t>(object)) return argumentAs<std::int64_t>(object);
-  if (holds<std::int32_t>(object)) return argumentAs<std::int32_t>(object);
+  if (holds<float>(object)) return viewed<float>(object);
+  if (holds<double>(object)) return viewed<double>(object);
+  if (holds<std::int64_t>(object)) return viewed<std::int64_t>(object);
+  if (holds<std::int32_t>(object)) return viewed<std::int32_t>(object);
   throw py::type_error("data are contiguous arrays of float32, float64, int32 or int64");
 }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import burtorch as bt
-from burtorch._core import _data
 import numpy as np
 import pytest
+from burtorch._core import _data
 
 RANDOM = np.random.default_rng(0)
 

@@ -294,8 +294,8 @@ class TransformerBlock(Module):
 
     def forward(self, x: bt.View, positions: int | None = None) -> bt.View:
         y: bt.View = x + self.attention(self.norm1(x), positions)
-        y = y + self.down(bt.relu(self.up(self.norm2(y))))
-        return y
+        more: bt.View = self.down(bt.relu(self.up(self.norm2(y))))
+        return y + more
 
 
 def _checked(name: str) -> str:

@@ -453,8 +453,10 @@ class Module:
         asking for a micro_batch is an error that names the operation.
         """
         recorded: _Recordings | None = vars(self).get("_recorded")
-        if micro_batch == "auto" and threads == 1 and not accumulate and recorded is not None:
-            if recorded.fit(self, data) and (value := recorded.plain(*data)) is not None:
+        is_usual = micro_batch == "auto" and threads == 1 and not accumulate
+        if is_usual and recorded is not None and recorded.fit(self, data):
+            value = recorded.plain(*data)
+            if value is not None:
                 return value
         micro = _micro_batch(micro_batch)
         if threads < 1:
