@@ -74,7 +74,7 @@ public:
   int marks = 0; // positions held by Python: while there are any, nothing moves unasked
   bool busy = false;
   Trace* trace = nullptr;
-  IndexLog* indexLog = nullptr; // while a function with integers as data is recorded
+  IndexLog* indexLog = nullptr;           // while a function with integers as data is recorded
   std::optional<std::size_t> watchedFrom; // records that detect_anomaly() has not looked at yet
 
   // The results of operations inside of no_grad() become leaves, if that has not happened yet.

@@ -1,4 +1,4 @@
-# python/burtorch/interop/torch.py — compiled functions as differentiable functions of PyTorch tensors
+# python/burtorch/interop/torch.py — compiled functions inside PyTorch programs, PyTorch's modules inside burtorch
 # SPDX-License-Identifier: MIT
 """Use a compiled function inside a PyTorch program.
 
@@ -9,6 +9,8 @@
 >>> f(x).backward()
 >>> x.grad
 tensor([4., 3.])
+
+convert(module) makes a burtorch module of a PyTorch module, with its weights.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ import numpy as np
 import torch  # type: ignore[import-not-found, unused-ignore]
 
 from ..compiled import Compiled
+from ._convert import convert
 
-__all__ = ["wrap"]
+__all__ = ["convert", "wrap"]
 
 
 def _numbers(x: Any) -> Any:
