@@ -114,7 +114,7 @@ public:
       for (std::size_t k = 0; k < input.argument; ++k) before += size(sizes_[k] * samples);
       const auto per = size(sizes_[input.argument]), n = size(use.places.size());
       bool inOrder = n % size(samples) == 0;
-      Limit& limit = limits_[input.argument];
+      IndexLimit& limit = limits_[input.argument];
       limit.below.resize(static_cast<std::size_t>(per), std::numeric_limits<Index>::max());
       for (std::int64_t i = 0; i < n; ++i) {
         auto& place = input.places[static_cast<std::size_t>(i)];
@@ -452,7 +452,7 @@ private:
   const PyView* newestView_ = nullptr;
   std::size_t count_ = 0, end_ = 0;
   std::vector<std::size_t> sizes_;
-  std::vector<Limit> limits_;
+  std::vector<IndexLimit> limits_;
   std::map<std::size_t, std::unique_ptr<Recorded>> sections_;
   std::optional<typename Section::Mixing> mixing_;
   std::size_t perSample_ = 1, results_ = 1, clock_ = 0;

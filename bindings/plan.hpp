@@ -104,11 +104,11 @@ bool isArgument(const pybind11::handle& object);
 Argument argumentOf(const pybind11::handle& object);
 
 // Below what the integers of an argument must be, for each of a sample's; empty: they are no indices.
-struct Limit {
+struct IndexLimit {
   std::vector<std::int64_t> below;
   std::int64_t all = 0; // where it is the same for each
 };
-void demandBelow(const Limit& limit, const Argument& argument, std::size_t number,
+void demandBelow(const IndexLimit& limit, const Argument& argument, std::size_t number,
                  std::size_t perSample, std::size_t samples);
 
 void addRecorder(pybind11::module_& module);

@@ -53,7 +53,7 @@ Argument argumentOf(const py::handle& object) {
   throw py::type_error("data are contiguous arrays of float32, float64, int32 or int64");
 }
 
-void demandBelow(const Limit& limit, const Argument& argument, std::size_t number,
+void demandBelow(const IndexLimit& limit, const Argument& argument, std::size_t number,
                  std::size_t perSample, std::size_t samples) {
   if (limit.below.empty()) return;
   std::visit(

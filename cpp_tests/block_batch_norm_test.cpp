@@ -15,7 +15,7 @@ namespace {
 template <class V> auto keepsSamplesOfLast(const V& y, std::size_t view, std::size_t samples) {
   auto& tape = y.tape();
   const auto frame = tape.frame(tape.records()[tape.recordOf(y.sysGetRawNodeIndex())]);
-  return frame.description.methods().keepsSamples(frame, view, samples);
+  return frame.description.methods().traits->keepsSamples(frame, view, samples);
 }
 
 } // namespace

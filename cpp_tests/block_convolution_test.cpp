@@ -99,7 +99,7 @@ TEST_CASE("conv2d: samples are images") {
   const auto v = leaves<double>(tape, {{6, 16}, {2, 9}}, -1, 1);
   const View<double> y = conv2d(v[0], v[1], {}, {1, 4, 4, 3, 3});
   const auto frame = tape.frame(tape.records()[tape.recordOf(y.sysGetRawNodeIndex())]);
-  const auto keeps = frame.description.methods().keepsSamples;
+  const auto keeps = frame.description.methods().traits->keepsSamples;
   REQUIRE(bool(keeps));
   CHECK(keeps(frame, 1, 6));
   CHECK(keeps(frame, 1, 3));

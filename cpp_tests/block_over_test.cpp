@@ -60,7 +60,7 @@ TEST_CASE("over: samples stay apart where the axis lies inside them") {
   const View<double> x(tape, 6, 4);
   const auto keeps = [&](const View<double>& y, std::size_t samples) {
     const auto frame = tape.frame(tape.records()[tape.recordOf(y.sysGetRawNodeIndex())]);
-    return frame.description.methods().keepsSamples(frame, 0, samples);
+    return frame.description.methods().traits->keepsSamples(frame, 0, samples);
   };
   CHECK(keeps(reduceOver<op::AddVarying>(x, 4), 3));
   CHECK(keeps(reduceOver<op::AddVarying>(x, 2, 4), 3));

@@ -117,7 +117,7 @@ TEST_CASE("lstm: samples are sequences") {
   const auto v = leaves<double>(tape, {{12, 2}, {12, 2}, {12, 3}}, -1, 1);
   const auto y = lstm(RecurrentOperands<View<double>>{v[0], v[1], v[2]}, 3);
   const auto frame = tape.frame(tape.records()[tape.recordOf(y.sysGetRawNodeIndex())]);
-  const auto keeps = frame.description.methods().keepsSamples;
+  const auto keeps = frame.description.methods().traits->keepsSamples;
   CHECK(keeps(frame, 0, 4));
   CHECK_FALSE(keeps(frame, 0, 12));
   CHECK_FALSE(keeps(frame, 1, 1));

@@ -15,7 +15,7 @@ using Sizes = std::vector<std::size_t>;
 bool stridedKeeps(const View<double>& y, std::size_t samples) {
   auto& tape = y.tape();
   const auto frame = tape.frame(tape.records()[tape.recordOf(y.sysGetRawNodeIndex())]);
-  return frame.description.methods().keepsSamples(frame, 0, samples);
+  return frame.description.methods().traits->keepsSamples(frame, 0, samples);
 }
 
 } // namespace

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+namespace finite_sum_test { // names of its own where tests are compiled together
+
 namespace {
 
 using namespace burtorch;
@@ -83,7 +85,7 @@ TEST_CASE("what leads to data alone takes no part in a sweep, whatever the passe
 TEST_CASE("sums, means and rows of samples") {
   const auto f = squaredError<double>();
   FiniteSum sum(f);
-  for (const std::size_t n : {1, 3, 4, 9, 700}) {
+  for (const std::size_t n : {1u, 3u, 4u, 9u, 700u}) {
     const Samples s(n);
     double value = 0;
     std::vector<double> expected(d), g(d), values(n), each(n * d);
@@ -91,8 +93,8 @@ TEST_CASE("sums, means and rows of samples") {
       value += s.residual(k) * s.residual(k);
       for (std::size_t i = 0; i < d; ++i) expected[i] += s.slope(k, i);
     }
-    for (const std::size_t threads : {1, 2, 3})
-      for (const std::size_t microBatch : {0, 1, 7}) {
+    for (const std::size_t threads : {1u, 2u, 3u})
+      for (const std::size_t microBatch : {0u, 1u, 7u}) {
         CHECK(sum.sum(s.given(), n, g, {.microBatch = microBatch, .threads = threads}) ==
               doctest::Approx(value));
         for (std::size_t i = 0; i < d; ++i) CHECK(g[i] == doctest::Approx(expected[i]));
@@ -171,3 +173,5 @@ TEST_CASE("recordings with blocks run sample by sample") {
     CHECK(g == std::vector<double>{1, 2, 1, 3});
   }
 }
+
+} // namespace finite_sum_test

@@ -513,7 +513,7 @@ class Module:
         names = [name for name, _ in self.named_parameters()]
         replayed = [np.array(p.grad) for p in parameters]
         try:
-            with tape, tape.scope():
+            with tape, tape.scope(), _transforming(tape):
                 self.zero_grad()
                 run = type(self).loss
                 arrays = [_array(k, x) for k, x in enumerate(data)]
