@@ -694,8 +694,11 @@ private:
     std::vector<std::size_t> steps(tape().records().size() + 1); // of a sweep down to this record
     for (std::size_t r = tape().records().size(); r-- != 0;)
       steps[r] = steps[r + 1] + (varies[tape().records()[r].result] ? 1 : 0);
-    for (const Index output : outputs_)
-      sweepFrom_.push_back(varies[output] ? steps[tape().recordOf(output) + 1] : steps[0]);
+    for (const Index output : outputs_) { // of a leaf, or of what does not vary, nothing is swept
+      const std::size_t record = tape().recordOf(output);
+      const bool isSwept = varies[output] && record != tape().records().size();
+      sweepFrom_.push_back(isSwept ? steps[record + 1] : steps[0]);
+    }
     for (const Record& record : tape().records()) {
       hasBlocks_ |= record.isBlock();
       if (record.isBlock() && variables_ != inputs_.size()) hideUnvarying(record, varies);
