@@ -441,17 +441,18 @@ private:
   }
   static BlockFrame<T, Index> frameOf(const Columns& c, const Record& record) {
     const Description d(c.operands + record.a);
-    return {c.values,        c.grads, c.constants + d.constantsPlace(), d, record.firstResult(),
-            record.results()};
+    T* const kept = d.constants() == 0 ? c.constants : c.constants + d.constantsPlace();
+    return {c.values, c.grads, kept, d, record.firstResult(), record.results()};
   }
   Columns columnsForShape() const { // for blocks that are asked about their shapes only
-    return {nullptr, nullptr, const_cast<T*>(constants_.data()),
+    static T nowhere{};
+    return {&nowhere, &nowhere, const_cast<T*>(constants_.data()),
             const_cast<Index*>(operands_.data())};
   }
-  static std::string nameOf(const Record& record, const Description& d) {
-    return record.isBlock() ? d.methods().name : namesOf(record.operation()).function;
+  std::string nameOf(const Record& record) const {
+    return record.isBlock() ? description(record).methods().name
+                            : namesOf(record.operation()).function;
   }
-  std::string nameOf(const Record& record) const { return nameOf(record, description(record)); }
 
   // Entries of the side arrays that older records use are left out: those of the section come last.
   void dropOldSides() {
@@ -486,6 +487,7 @@ private:
     }
     operands_.erase(operands_.begin(), operands_.begin() + offset(operands));
     constants_.erase(constants_.begin(), constants_.begin() + offset(constants));
+    constants_.push_back(T(0)); // so that there is a place, where none is needed
   }
   template <class Visit> void eachSide(const Visit& visit) {
     for (Record& record : records_) {
